@@ -1,0 +1,64 @@
+# Every target is a few lines; what is longer lives in tools/. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTEST ?= -q
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup postgres run demo test test-unit lint format gen gen-check bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv from the lock file; does nothing when it is up to date
+
+$(STAMP): requirements-dev.txt pyproject.toml clients/python/pyproject.toml tools/setup
+	@tools/setup "$(PYTHON)" "$(VENV)" "$@"
+
+postgres: ## make sure that the PostgreSQL binaries for the tests are here (Debian, as root: installs them)
+	@tools/postgres
+
+run: setup ## serve on 127.0.0.1:7447 with a SQLite file in the working folder
+	durable-memory serve --store sqlite:///durable-memory.db
+
+demo: setup ## tell the whole story on a real server: propose, activate, recall, kill -9, recall again
+	python -m examples.demo
+
+test: setup postgres gen-check lint ## everything that must pass before a change lands
+	pytest --durations=10 $(PYTEST)
+
+test-unit: setup ## the tests without I/O
+	pytest tests/unit $(PYTEST)
+
+lint: setup ## style, types, layers and the contract
+	ruff check
+	ruff format --check
+	mypy
+	lint-imports
+	buf lint
+	buf format --diff --exit-code
+
+format: setup ## rewrite Python and proto files in the one format
+	ruff check --fix
+	ruff format
+	buf format --write
+
+gen: setup ## regenerate the committed stubs from proto/
+	tools/gen clients/python/src
+
+gen-check: setup ## fail when the committed stubs are not what proto/ generates
+	@tools/gen --check clients/python/src
+
+bench: setup ## recall latency and rate next to an empty RPC, in one run
+	python -m benchmarks
+
+lock: ## resolve the newest compatible versions into requirements-dev.txt
+	tools/lock "$(PYTHON)" requirements-dev.txt
+
+clean: ## remove the environment, caches and build folders
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find service clients tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find service clients -name '*.egg-info' -prune -exec rm -rf {} +
