@@ -1,0 +1,1 @@
+"""Durable Memory: the memory of record for AI agents, served over gRPC."""

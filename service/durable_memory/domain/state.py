@@ -1,0 +1,36 @@
+"""Where a namespace stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from durable_memory.domain.change_set import CHAIN_START
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeToken:
+    """Moves exactly when node state moves; survives restarts, replays and access events unchanged."""
+
+    history_id: str
+    namespace_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The committed state of a namespace, in brief.
+
+    `history_id` names the line of history: a restore or an import mints another. `chain_digest` covers every change
+    set up to `revision`; views are keyed by the three. Counts are of current revisions; `active_bytes` is the UTF-8
+    size of the ACTIVE nodes' content, author and surroundings.
+    """
+
+    history_id: str
+    revision: int = 0
+    chain_digest: str = CHAIN_START
+    node_count: int = 0
+    active_count: int = 0
+    active_bytes: int = 0
+
+    @property
+    def token(self) -> ChangeToken:
+        return ChangeToken(history_id=self.history_id, namespace_revision=self.revision)
