@@ -1,0 +1,112 @@
+"""Fixtures that every kind of test may use: real processes, fresh databases, and proof that nothing leaks."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from tests.processes.child import is_alive
+from tests.processes.polling import wait_until, wait_until_async
+from tests.processes.postgres import PostgresProcess
+from tests.processes.server import ServerProcess
+
+_TEMPLATE = "durable_memory_template"
+
+StartServer = Callable[..., ServerProcess]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """Fail the run when a process that a test started is still there at its end."""
+    this = psutil.Process()
+    before = set(this.children(recursive=True))
+    yield
+    started = set(this.children(recursive=True)) - before
+    wait_until(lambda: not any(map(is_alive, started)), what=lambda: f"all processes ended: {started}")
+
+
+@pytest.fixture(autouse=True)
+def no_task_is_left(request: pytest.FixtureRequest) -> None:
+    """Fail a coroutine test that leaves a task running on its event loop."""
+    if request.node.get_closest_marker("asyncio") is not None:
+        request.getfixturevalue("_loop_without_tasks")
+
+
+@pytest.fixture
+async def _loop_without_tasks() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    # A closed channel or pool may need a few turns of the loop to end its tasks.
+    await wait_until_async(
+        lambda: not (asyncio.all_tasks() - before - {asyncio.current_task()}),
+        2.0,
+        what="every task that the test started has ended",
+    )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresProcess]:
+    """One durable PostgreSQL server for the session. A test that kills it starts it again."""
+    with PostgresProcess() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def postgres_template(postgres: PostgresProcess) -> str:
+    """The name of a database with the current schema; it exists to be copied."""
+    from durable_memory.adapters.postgres.migrations import migrate
+
+    await migrate(await postgres.create_database(_TEMPLATE))
+    return _TEMPLATE
+
+
+@pytest.fixture
+async def postgres_database(postgres: PostgresProcess, postgres_template: str) -> AsyncIterator[str]:
+    """The DSN of a fresh database with the current schema. A connection left open fails the test."""
+    async for dsn in _database(postgres, postgres_template):
+        yield dsn
+
+
+@pytest.fixture
+async def postgres_empty_database(postgres: PostgresProcess) -> AsyncIterator[str]:
+    """The DSN of a fresh database without any schema."""
+    async for dsn in _database(postgres, "template0"):
+        yield dsn
+
+
+async def _database(postgres: PostgresProcess, template: str) -> AsyncIterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    yield await postgres.create_database(name, template=template)
+
+    async def is_unused() -> bool:
+        return await postgres.connections(name) == 0
+
+    try:
+        await wait_until_async(is_unused, 5.0, what=f"every connection to {name} is closed")
+    finally:
+        await postgres.drop_database(name)
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[StartServer]:
+    """Start real servers: ``start_server(store, args=(), env=None) -> ServerProcess``.
+
+    Each is serving when the call returns. All are ended with the test, which fails if one died by itself.
+    """
+    servers: list[ServerProcess] = []
+
+    def start(store: str, args: Sequence[str] = (), env: Mapping[str, str] | None = None) -> ServerProcess:
+        server = ServerProcess(store, tmp_path / f"server-{len(servers)}.log", args=args, env=env)
+        server.start()
+        servers.append(server)
+        return server
+
+    yield start
+    died = [server for server in servers if server.ended_by_itself]
+    for server in servers:
+        server.close()
+    assert not died, "\n".join(f"{server.address} died by itself:\n{server.log_text()}" for server in died)

@@ -1,0 +1,184 @@
+"""A real PostgreSQL server as a child of the tests: own folder, own loopback port, ended with its owner."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import asyncpg
+
+from tests.processes.child import Child
+from tests.processes.free_port import free_port
+from tests.processes.polling import wait_until
+from tests.processes.postgres_binaries import postgres_bindir
+
+SUPERUSER = "postgres"
+
+# Room for the tests' concurrent writers on two servers; small memory, because workers run side by side.
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+}
+# For tests that never kill the server: commits do not wait for the disk.
+_FAST = {"fsync": "off", "full_page_writes": "off"}
+
+
+class PostgresProcess:
+    """One server over one data folder.
+
+    ``durable=False`` turns the waits for the disk off. ``settings`` are server settings by name and win over
+    those of this class. Address and data stay the same over kill9, restart and stop; ``close`` removes them.
+    """
+
+    def __init__(self, *, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
+        self._bindir = postgres_bindir()
+        self._settings = {**_SETTINGS, **({} if durable else _FAST), **(settings or {})}
+        # PostgreSQL refuses to run as root; its user could not reach a folder below pytest's private one.
+        self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._folder = Path(tempfile.mkdtemp(prefix="durable-memory-postgres-"))
+        self._data = self._folder / "data"
+        self.log = self._folder / "server.log"
+        if self._account:
+            os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
+        # PG* variables of the caller must not lead this server or its tools anywhere else.
+        self._env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
+        self._child: Child | None = None
+        self.port = free_port()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._child is not None and self._child.exit_code is None
+
+    def dsn(self, database: str = "postgres") -> str:
+        """The URL of a database of this server, for asyncpg and for ``--store``."""
+        return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"
+
+    def start(self, timeout: float = 60.0) -> None:
+        """Start the server, on the first call over a new data folder; return when it accepts connections."""
+        if self.is_running:
+            raise RuntimeError("the server runs already")
+        if not self._data.exists():
+            self._initialise()
+        settings = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
+        child = self._child = Child(
+            [self._bindir / "postgres", "-D", self._data, "-p", str(self.port), *settings],
+            log=self.log,
+            env=self._env,
+            cwd=self._folder,
+            user=self._account.pw_name if self._account else None,
+            group=self._account.pw_gid if self._account else None,
+        )
+        wait_until(lambda: self._is_ready(child), timeout, what=f"PostgreSQL ready on port {self.port}")
+
+    def kill9(self) -> None:
+        """Kill the server and all its processes with SIGKILL; return when they are gone."""
+        self._owned().kill9()
+        self._child = None
+
+    def stop(self) -> None:
+        """End the server in order (fast shutdown: open transactions are rolled back)."""
+        self._owned().end(signal.SIGINT)
+        self._child = None
+
+    def restart(self) -> None:
+        """Start again over the same data: after kill9 with crash recovery, otherwise after a stop."""
+        if self._child is not None:
+            self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """End the server if it runs, and remove its data."""
+        if self._child is not None:
+            self.stop()
+        shutil.rmtree(self._folder)
+
+    async def create_database(self, name: str, *, template: str = "template0") -> str:
+        """Create a database as a copy of ``template``, which nobody may be connected to; return its DSN."""
+        await self._administer(f"CREATE DATABASE {_quoted(name)} TEMPLATE {_quoted(template)}")
+        return self.dsn(name)
+
+    async def drop_database(self, name: str) -> None:
+        """Drop a database and cut the connections to it."""
+        await self._administer(f"DROP DATABASE {_quoted(name)} WITH (FORCE)")
+
+    async def connections(self, database: str) -> int:
+        """How many client connections to the database are open."""
+        connection = await asyncpg.connect(self.dsn())
+        try:
+            count = await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'",
+                database,
+            )
+        finally:
+            await connection.close()
+        return int(count)
+
+    async def _administer(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.dsn())
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    def _initialise(self) -> None:
+        result = subprocess.run(
+            [
+                str(self._bindir / "initdb"),
+                f"--pgdata={self._data}",
+                f"--username={SUPERUSER}",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+                "--no-instructions",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._env,
+            cwd=self._folder,
+            user=self._account.pw_name if self._account else None,
+            group=self._account.pw_gid if self._account else None,
+            extra_groups=[] if self._account else None,
+        )
+        if result.returncode != 0:
+            raise RuntimeError(f"initdb failed:\n{result.stdout}{result.stderr}")
+
+    def _is_ready(self, child: Child) -> bool:
+        if child.exit_code is not None:
+            raise RuntimeError(f"PostgreSQL ended with {child.exit_code}:\n{child.log_tail()}")
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        # Line 1 is the process, line 8 its state; a killed predecessor's file is still there at first.
+        return len(lines) >= 8 and lines[0].strip() == str(child.pid) and lines[7].strip() == "ready"
+
+    def _owned(self) -> Child:
+        if self._child is None:
+            raise RuntimeError("the server was not started, or has been ended")
+        return self._child
+
+
+def _quoted(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
