@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from durable_memory.domain.canonical import digest_hex
 from durable_memory.domain.change_set import CHAIN_START
+from durable_memory.domain.namespace import Namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +36,12 @@ class Head:
     @property
     def token(self) -> ChangeToken:
         return ChangeToken(history_id=self.history_id, namespace_revision=self.revision)
+
+
+def derived_history_id(store_history_id: str, namespace: Namespace) -> str:
+    """A namespace's history id until an import gives it its own: 32 hexadecimal digits.
+
+    It depends on the store's random id and the namespace alone, so it is the same before and after the first write,
+    and no two stores share one.
+    """
+    return digest_hex("history/v1", store_history_id.encode(), namespace.key)[:32]
