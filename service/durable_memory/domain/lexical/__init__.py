@@ -1,0 +1,1 @@
+"""Lexical retrieval: the tokens, the scores and the profiles that name them. Pure."""
