@@ -18,7 +18,8 @@ _FORM: Final = re.compile(r"dm1:([1-9][0-9]{0,18}):([^:@#\s]{1,768})@([1-9][0-9]
 class Citation:
     """Namespace revision that committed the text, node, node revision, and the content's digest.
 
-    One text has one citation, and one string: `dm1:<namespace revision>:<node id, percent-encoded>@<revision>#<digest>`.
+    One text has one citation, and one string:
+    `dm1:<namespace revision>:<node id, percent-encoded>@<revision>#<digest>`.
     """
 
     namespace_revision: int

@@ -165,11 +165,16 @@ class SessionState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A stored session. `binding_version` counts rebinds from 1; times are the server's."""
+    """A stored session. `binding_version` counts rebinds from 1; times are the server's.
+
+    `request_digest` is over what the opener asked for before defaults were filled in: an equal request gets this
+    session again, also from a server whose defaults have changed since.
+    """
 
     session_id: str
     binding: SessionBinding
     binding_version: int
+    request_digest: str
     state: SessionState
     opened_by: str
     opened_at: datetime

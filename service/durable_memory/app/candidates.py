@@ -1,0 +1,345 @@
+"""Candidates: proposed with evidence, never recalled, decided on one exact revision at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from durable_memory.app.call import Mutation
+from durable_memory.app.change_sets import exact_revisions, integer, parse_ref, ref_json, stage_in
+from durable_memory.domain.canonical import JsonObject, JsonValue
+from durable_memory.domain.change_set import Activate, ChangeSet, Corroborate, Create, NodeDraft, Operation, SetStatus
+from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.evidence import DecisionInput, EvidenceInput
+from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, content_digest
+from durable_memory.domain.state import ChangeToken
+from durable_memory.ports.runtime import Clock, Ids
+from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
+
+
+class ProposalOutcome(StrEnum):
+    """What became of one proposal; only the first two changed anything."""
+
+    CREATED = "CREATED"
+    CORROBORATED = "CORROBORATED"
+    UNCHANGED = "UNCHANGED"
+    ALREADY_ACTIVE = "ALREADY_ACTIVE"
+    PREVIOUSLY_REJECTED = "PREVIOUSLY_REJECTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One candidate; an absent node id is minted."""
+
+    node_id: str | None
+    draft: NodeDraft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedItem:
+    """The memory that a proposal ended at: the new or corroborated candidate, or what was there already."""
+
+    outcome: ProposalOutcome
+    node: NodeRevision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedItem:
+    """One exact candidate revision and what became of it: either the node after the decision, or why not.
+
+    `changed` is false for one that stood so already.
+    """
+
+    ref: NodeRef
+    node: NodeRevision | None = None
+    changed: bool = False
+    error: DomainError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """One item per proposal, in order, and the token after the call."""
+
+    items: tuple[ProposedItem, ...]
+    token: ChangeToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """One item per reference, in order, and the token after the call."""
+
+    items: tuple[DecidedItem, ...]
+    token: ChangeToken
+
+
+class CandidateService:
+    """Propose, activate, reject."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+
+    async def propose(self, call: Mutation, proposals: Sequence[Proposal], *, repropose: bool = False) -> Proposed:
+        """Candidates for later decisions, in one change set.
+
+        A proposal equal in content to an ACTIVE memory or to a candidate ends there instead of making a duplicate;
+        its evidence corroborates a candidate. One equal to a refused candidate needs `repropose`.
+
+        Raises: the reasons of staging, for all proposals at once.
+        """
+        now = self._clock.now()
+        ids = [proposal.node_id or self._ids.time_ordered() for proposal in proposals]
+        digests = [content_digest(proposal.draft.content) for proposal in proposals]
+
+        def decide(loaded: Loaded) -> Decision:
+            batch = _ProposalBatch(loaded, repropose=repropose)
+            for node_id, digest, proposal in zip(ids, digests, proposals, strict=True):
+                batch.add(node_id, digest, proposal.draft)
+            operations = batch.operations()
+            change = None
+            if operations:
+                known = replace(loaded, nodes={**loaded.nodes, **batch.corroborated}, known_evidence=batch.known)
+                change = stage_in(known, call, ChangeSet(operations=operations), now)
+            return Decision(
+                change=change,
+                result={
+                    "at": loaded.head.revision if change is None else change.head.revision,
+                    "items": [{"node": ref_json(ref), "outcome": outcome.value} for outcome, ref in batch.results()],
+                },
+            )
+
+        reads = Reads(node_ids=frozenset(ids), content_digests=frozenset(digests))
+        outcome = await self._store.transact(
+            call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
+        )
+        items = _objects(outcome.result["items"])
+        nodes = await exact_revisions(self._store, call, [parse_ref(item["node"]) for item in items])
+        return Proposed(
+            items=tuple(
+                ProposedItem(outcome=ProposalOutcome(str(item["outcome"])), node=node)
+                for item, node in zip(items, nodes, strict=True)
+            ),
+            token=ChangeToken(history_id=outcome.head.history_id, namespace_revision=integer(outcome.result["at"])),
+        )
+
+    async def activate(
+        self,
+        call: Mutation,
+        refs: Sequence[NodeRef],
+        decision: DecisionInput,
+        evidence: Sequence[EvidenceInput] = (),
+    ) -> Decided:
+        """Let exact candidate revisions into recall, by one decision. Each item succeeds or fails on its own."""
+        held = (*evidence, decision.evidence(call.caller.name, call.request.key))
+
+        def operation(ref: NodeRef) -> Operation:
+            return Activate(node_id=ref.node_id, expected_revision=ref.revision, evidence=held)
+
+        return await self._decide(call, refs, operation, held, decision.note, NodeStatus.ACTIVE)
+
+    async def reject(
+        self,
+        call: Mutation,
+        refs: Sequence[NodeRef],
+        decision: DecisionInput,
+        evidence: Sequence[EvidenceInput] = (),
+    ) -> Decided:
+        """Refuse exact candidate revisions: they become tombstones, and an equal proposal is told so."""
+        held = (*evidence, decision.evidence(call.caller.name, call.request.key))
+
+        def operation(ref: NodeRef) -> Operation:
+            return SetStatus(
+                node_id=ref.node_id,
+                expected_revision=ref.revision,
+                status=NodeStatus.TOMBSTONED,
+                evidence=held,
+            )
+
+        return await self._decide(
+            call, refs, operation, held, decision.note, NodeStatus.TOMBSTONED, only_from=NodeStatus.CANDIDATE
+        )
+
+    async def _decide(
+        self,
+        call: Mutation,
+        refs: Sequence[NodeRef],
+        operation: Callable[[NodeRef], Operation],
+        evidence: tuple[EvidenceInput, ...],
+        note: str,
+        target: NodeStatus,
+        only_from: NodeStatus | None = None,
+    ) -> Decided:
+        now = self._clock.now()
+        _refuse_repeats(refs)
+
+        def decide(loaded: Loaded) -> Decision:
+            items: list[JsonObject] = []
+            good: list[Operation] = []
+            for ref in refs:
+                node = loaded.nodes.get(ref.node_id)
+                if node is not None and node.ref == ref and node.status is target:
+                    items.append({"changed": False, "node": ref_json(ref)})
+                    continue
+                try:
+                    if only_from is not None and node is not None and node.ref == ref and node.status is not only_from:
+                        raise _not_a_candidate(node, target)
+                    stage_in(loaded, call, ChangeSet(operations=(operation(ref),), note=note), now)
+                except DomainError as error:
+                    if error.reason is Reason.PERMISSION_DENIED:
+                        raise
+                    items.append({"error": _error_json(error), "node": ref_json(ref)})
+                else:
+                    good.append(operation(ref))
+                    items.append({"changed": True, "node": ref_json(NodeRef(ref.node_id, ref.revision + 1))})
+            change = None
+            if good:
+                change = stage_in(loaded, call, ChangeSet(operations=tuple(good), note=note), now)
+            at = loaded.head.revision if change is None else change.head.revision
+            return Decision(change=change, result={"at": at, "items": items})
+
+        reads = Reads(
+            node_ids=frozenset(ref.node_id for ref in refs),
+            evidence=frozenset((ref.node_id, item.uri, item.digest) for ref in refs for item in evidence),
+        )
+        outcome = await self._store.transact(
+            call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
+        )
+        stored = _objects(outcome.result["items"])
+        decided = [parse_ref(item["node"]) for item in stored if "error" not in item]
+        nodes = {node.ref: node for node in await exact_revisions(self._store, call, decided)}
+        return Decided(
+            items=tuple(_decided_item(ref, item, nodes) for ref, item in zip(refs, stored, strict=True)),
+            token=ChangeToken(history_id=outcome.head.history_id, namespace_revision=integer(outcome.result["at"])),
+        )
+
+
+class _ProposalBatch:
+    """The proposals of one call against the namespace and against each other."""
+
+    def __init__(self, loaded: Loaded, *, repropose: bool) -> None:
+        self._loaded = loaded
+        self._repropose = repropose
+        self._created: dict[str, tuple[str, NodeDraft]] = {}
+        self._evidence: dict[str, list[EvidenceInput]] = {}
+        self._results: list[tuple[ProposalOutcome, NodeRef]] = []
+        self.corroborated: dict[str, NodeRevision] = {}
+        self.known: frozenset[tuple[str, str, str]] = frozenset()
+
+    def add(self, node_id: str, digest: str, draft: NodeDraft) -> None:
+        if digest in self._created:
+            first_id, first = self._created[digest]
+            new = _without_known_uris(draft.evidence, {item.uri for item in first.evidence})
+            self._created[digest] = (first_id, replace(first, evidence=(*first.evidence, *new)))
+            outcome = ProposalOutcome.CORROBORATED if new else ProposalOutcome.UNCHANGED
+            self._results.append((outcome, NodeRef(first_id, 1)))
+            return
+        found = _standing(self._loaded.by_content.get(digest, ()), repropose=self._repropose)
+        if found is None:
+            self._created[digest] = (node_id, draft)
+            self._results.append((ProposalOutcome.CREATED, NodeRef(node_id, 1)))
+        elif found.status is NodeStatus.ACTIVE:
+            self._results.append((ProposalOutcome.ALREADY_ACTIVE, found.ref))
+        elif found.status is NodeStatus.TOMBSTONED:
+            self._results.append((ProposalOutcome.PREVIOUSLY_REJECTED, found.ref))
+        else:
+            self._corroborate(found, draft)
+
+    def _corroborate(self, node: NodeRevision, draft: NodeDraft) -> None:
+        held = {item.identity for item in node.evidence}
+        offered = self._evidence.setdefault(node.node_id, [])
+        already = held | {(item.uri, item.digest) for item in offered}
+        new = [item for item in draft.evidence if (item.uri, item.digest) not in already]
+        offered.extend(new)
+        self.corroborated[node.node_id] = node
+        self.known |= {(node.node_id, uri, digest) for uri, digest in held}
+        outcome = ProposalOutcome.CORROBORATED if new else ProposalOutcome.UNCHANGED
+        self._results.append((outcome, node.ref))
+
+    def operations(self) -> tuple[Operation, ...]:
+        creates = [
+            Create(node_id=node_id, status=NodeStatus.CANDIDATE, draft=draft)
+            for node_id, draft in self._created.values()
+        ]
+        corroborations = [
+            Corroborate(
+                node_id=node_id,
+                expected_revision=self.corroborated[node_id].revision,
+                evidence=tuple(evidence),
+            )
+            for node_id, evidence in self._evidence.items()
+            if evidence
+        ]
+        return (*creates, *corroborations)
+
+    def results(self) -> list[tuple[ProposalOutcome, NodeRef]]:
+        """Outcomes in the order of the proposals; a corroborated candidate is named by its next revision."""
+        moved = {node_id for node_id, evidence in self._evidence.items() if evidence}
+        return [
+            (outcome, NodeRef(ref.node_id, ref.revision + 1) if ref.node_id in moved else ref)
+            for outcome, ref in self._results
+        ]
+
+
+def _standing(nodes: Sequence[NodeRevision], *, repropose: bool) -> NodeRevision | None:
+    """Where a proposal of this content ends: an ACTIVE memory, else a candidate, else a refusal that still stands."""
+    for status in (NodeStatus.ACTIVE, NodeStatus.CANDIDATE):
+        for node in nodes:
+            if node.status is status:
+                return node
+    if not repropose:
+        for node in nodes:
+            if node.rejected:
+                return node
+    return None
+
+
+def _without_known_uris(evidence: Sequence[EvidenceInput], known: set[str]) -> list[EvidenceInput]:
+    return [item for item in evidence if item.uri not in known]
+
+
+def _refuse_repeats(refs: Sequence[NodeRef]) -> None:
+    seen: set[str] = set()
+    for index, ref in enumerate(refs):
+        if ref.node_id in seen:
+            raise invalid_field(f"items[{index}].node_id", "occurs twice")
+        seen.add(ref.node_id)
+
+
+def _not_a_candidate(node: NodeRevision, target: NodeStatus) -> DomainError:
+    return DomainError(
+        Reason.INVALID_TRANSITION,
+        f"node {node.node_id} is {node.status.name}; only a CANDIDATE can be rejected",
+        node_id=node.node_id,
+        **{"from": node.status.name, "to": target.name},
+    )
+
+
+def _error_json(error: DomainError) -> JsonObject:
+    metadata: dict[str, JsonValue] = {
+        name: value for name, value in error.metadata.items() if name != "operation_index"
+    }
+    return {"message": error.message, "metadata": metadata, "reason": error.reason.value}
+
+
+def _decided_item(ref: NodeRef, item: JsonObject, nodes: Mapping[NodeRef, NodeRevision]) -> DecidedItem:
+    error = item.get("error")
+    if isinstance(error, Mapping):
+        return DecidedItem(ref=ref, error=_parse_error(error))
+    return DecidedItem(ref=ref, node=nodes[parse_ref(item["node"])], changed=item["changed"] is True)
+
+
+def _parse_error(value: JsonObject) -> DomainError:
+    metadata = value["metadata"]
+    if not isinstance(metadata, Mapping):
+        raise TypeError("a stored error's metadata is not an object")
+    return DomainError(
+        Reason(str(value["reason"])), str(value["message"]), **{name: str(item) for name, item in metadata.items()}
+    )
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, Mapping) for item in value):
+        raise TypeError("a stored result's items are not a list of objects")
+    return [item for item in value if isinstance(item, Mapping)]
