@@ -190,6 +190,7 @@ class Codec:
             "session_id": session.session_id,
             "binding": encode_json(session.binding.canonical()),
             "binding_version": session.binding_version,
+            "request_digest": session.request_digest,
             "state": int(session.state),
             "opened_by": session.opened_by,
             "opened_at": self._column(session.opened_at),
@@ -203,6 +204,7 @@ class Codec:
             session_id=row["session_id"],
             binding=_binding(row["binding"]),
             binding_version=row["binding_version"],
+            request_digest=row["request_digest"],
             state=SessionState(row["state"]),
             opened_by=row["opened_by"],
             opened_at=self._time(row["opened_at"]),
@@ -238,6 +240,7 @@ class Codec:
             "state": int(run.state),
             "sequence": run.sequence,
             "context_id": run.context_id,
+            "begun_by": run.begun_by,
             "opened_at": self._column(run.opened_at),
             "active_at": self._column(run.active_at),
             "ended_at": self._optional_column(run.ended_at),
@@ -253,6 +256,7 @@ class Codec:
             state=RunState(row["state"]),
             sequence=row["sequence"],
             context_id=row["context_id"],
+            begun_by=row["begun_by"],
             opened_at=self._time(row["opened_at"]),
             active_at=self._time(row["active_at"]),
             ended_at=self._optional_time(row["ended_at"]),
@@ -312,8 +316,8 @@ class Codec:
             revision=row["revision"],
             admissions=row["admissions"],
             uses=row["uses"],
-            first_at=self._optional_time(row["first_at"]),
-            last_at=self._optional_time(row["last_at"]),
+            last_admitted_at=self._optional_time(row["last_admitted_at"]),
+            last_used_at=self._optional_time(row["last_used_at"]),
         )
 
 
@@ -370,6 +374,8 @@ def _change_json(change: NodeChange) -> JsonObject:
     return {
         "node_id": change.node_id,
         "revision": change.revision,
+        "content_digest": change.content_digest,
+        "content_changed": change.content_changed,
         "revision_digest": change.revision_digest,
         "operations": list(change.operations),
         "status_before": None if change.status_before is None else int(change.status_before),
@@ -382,6 +388,8 @@ def _change(item: Mapping[str, Any]) -> NodeChange:
     return NodeChange(
         node_id=item["node_id"],
         revision=item["revision"],
+        content_digest=item["content_digest"],
+        content_changed=item["content_changed"],
         revision_digest=item["revision_digest"],
         operations=tuple(item["operations"]),
         status_before=None if before is None else NodeStatus(before),

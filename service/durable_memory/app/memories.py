@@ -91,18 +91,23 @@ class MemoryService:
         self._clock = clock
         self._ids = ids
 
-    async def remember(self, call: Mutation, draft: NodeDraft, options: WriteOptions) -> MemoryResult:
-        """A new ACTIVE memory on the caller's own authority, or the ACTIVE one that has this content already."""
-        node_id = self._ids.time_ordered()
+    async def remember(
+        self, call: Mutation, node_id: str | None, draft: NodeDraft, options: WriteOptions
+    ) -> MemoryResult:
+        """A new ACTIVE memory on the caller's own authority, or the ACTIVE one that has this content already.
+
+        Raises: NODE_ALREADY_EXISTS if `node_id` is taken by a memory with another content.
+        """
+        new_id = node_id or self._ids.time_ordered()
         digest = content_digest(draft.content)
 
         def plan(loaded: Loaded) -> _Step:
             for node in loaded.by_content.get(digest, ()):
                 if node.status is NodeStatus.ACTIVE:
                     return _Step(outcome=MemoryOutcome.UNCHANGED, ref=node.ref)
-            return self._creation(call, node_id, draft, options)
+            return self._creation(call, new_id, draft, options)
 
-        reads = Reads(node_ids=frozenset({node_id}), content_digests=frozenset({digest}))
+        reads = Reads(node_ids=frozenset({new_id}), content_digests=frozenset({digest}))
         return await self._run(call, options, reads, plan)
 
     async def put(
@@ -111,6 +116,8 @@ class MemoryService:
         node_id: str,
         draft: NodeDraft,
         options: WriteOptions,
+        *,
+        mode: ReviseMode = ReviseMode.CORRECTION,
         expected_revision: int | None = None,
     ) -> MemoryResult:
         """The memory `node_id` is ACTIVE with exactly this text and these annotations afterwards.
@@ -127,12 +134,12 @@ class MemoryService:
                 raise revision_conflict(node_id, expected_revision, actual)
             if node is None:
                 return self._creation(call, node_id, draft, options)
-            revise = _revision_towards(node, draft, evidence)
+            revise = _revision_towards(node, draft, mode, evidence)
             if node.status is NodeStatus.ACTIVE and revise is None:
                 return _Step(outcome=MemoryOutcome.UNCHANGED, ref=node.ref)
             operations: list[Operation] = []
             if revise is not None or node.frozen:
-                operations.append(revise or _empty_revision(node, evidence))
+                operations.append(revise or _empty_revision(node, mode, evidence))
             if node.status is not NodeStatus.ACTIVE:
                 operations.append(Activate(node_id=node_id, expected_revision=node.revision, evidence=evidence))
             return self._next(MemoryOutcome.REVISED, node, operations, options)
@@ -311,7 +318,9 @@ def _cited(loaded: Loaded, citation: Citation) -> NodeRevision:
     return node
 
 
-def _revision_towards(node: NodeRevision, draft: NodeDraft, evidence: tuple[EvidenceInput, ...]) -> Revise | None:
+def _revision_towards(
+    node: NodeRevision, draft: NodeDraft, mode: ReviseMode, evidence: tuple[EvidenceInput, ...]
+) -> Revise | None:
     """The revision that makes `node` say what `draft` says, `None` if it does already."""
     if draft.kind is not node.kind:
         raise invalid_field("kind", f"of node {node.node_id} is {node.kind.name} and never changes")
@@ -331,7 +340,7 @@ def _revision_towards(node: NodeRevision, draft: NodeDraft, evidence: tuple[Evid
     return Revise(
         node_id=node.node_id,
         expected_revision=node.revision,
-        mode=ReviseMode.CORRECTION,
+        mode=mode,
         content=draft.content,
         surroundings=draft.surroundings,
         author=draft.author,
@@ -344,11 +353,11 @@ def _revision_towards(node: NodeRevision, draft: NodeDraft, evidence: tuple[Evid
     )
 
 
-def _empty_revision(node: NodeRevision, evidence: tuple[EvidenceInput, ...]) -> Revise:
+def _empty_revision(node: NodeRevision, mode: ReviseMode, evidence: tuple[EvidenceInput, ...]) -> Revise:
     return Revise(
         node_id=node.node_id,
         expected_revision=node.revision,
-        mode=ReviseMode.CORRECTION,
+        mode=mode,
         set_labels={},
         evidence=evidence,
     )

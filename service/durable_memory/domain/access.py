@@ -67,14 +67,14 @@ class AccessItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSummary:
-    """Events of one node revision. Times are the first and last of any kind, `None` where there are none."""
+    """Events of one node revision. Times are the server's, `None` where there is no such event."""
 
     node_id: str
     revision: int
     admissions: int
     uses: int
-    first_at: datetime | None
-    last_at: datetime | None
+    last_admitted_at: datetime | None
+    last_used_at: datetime | None
 
 
 def check_admissible(ref: NodeRef, current: Mapping[str, NodeRevision]) -> None:

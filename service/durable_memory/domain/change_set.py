@@ -42,12 +42,16 @@ class NodeDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """A new node, CANDIDATE or ACTIVE. Its relations' other ends must be written by the same change set."""
+    """A new node, CANDIDATE or ACTIVE. Its relations' other ends must be written by the same change set.
+
+    `created_at` is the source's; absent, it is the change set's time.
+    """
 
     name: ClassVar[str] = "create"
     node_id: str
     status: NodeStatus
     draft: NodeDraft
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +180,8 @@ class NodeChange:
 
     node_id: str
     revision: int
+    content_digest: str
+    content_changed: bool
     revision_digest: str
     operations: tuple[str, ...]
     status_before: NodeStatus | None
@@ -183,6 +189,8 @@ class NodeChange:
 
     def canonical(self) -> JsonObject:
         return {
+            "content_changed": self.content_changed,
+            "content_digest": self.content_digest,
             "node_id": self.node_id,
             "operations": list(self.operations),
             "revision": self.revision,

@@ -197,11 +197,15 @@ class _Staging:
             for position, item in enumerate(evidence_of(operation)):
                 if item.occurred_at is not None:
                     yield f"{prefix}.evidence[{position}].occurred_at", item.occurred_at
-            own = operation.draft.occurred_at if isinstance(operation, Create) else None
-            if isinstance(operation, Revise):
-                own = operation.occurred_at
-            if own is not None:
-                yield f"{prefix}.occurred_at", own
+            if isinstance(operation, Create):
+                own = {"occurred_at": operation.draft.occurred_at, "created_at": operation.created_at}
+            elif isinstance(operation, Revise):
+                own = {"occurred_at": operation.occurred_at}
+            else:
+                own = {}
+            for name, time in own.items():
+                if time is not None:
+                    yield f"{prefix}.{name}", time
 
     # Operations
 
@@ -267,7 +271,7 @@ class _Staging:
             importance=draft.importance,
             evidence=evidence,
             labels=dict(sorted(draft.labels.items())),
-            created_at=self._occurred_at,
+            created_at=operation.created_at or self._occurred_at,
             updated_at=self._occurred_at,
             committed_at=self._now,
             valid_from=self._head.revision + 1,
@@ -428,6 +432,8 @@ class _Staging:
                 NodeChange(
                     node_id=node_id,
                     revision=revision.revision,
+                    content_digest=revision.content_digest,
+                    content_changed=draft.before is None or draft.before.content_digest != revision.content_digest,
                     revision_digest=revision.digest(),
                     operations=names_of(draft.operations),
                     status_before=draft.before.status if draft.before is not None else None,
