@@ -1,0 +1,1 @@
+"""Generated from proto/durablememory by `make gen`; never edited by hand."""
