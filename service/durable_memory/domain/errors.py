@@ -58,6 +58,7 @@ class Reason(StrEnum):
     CANCELLED = "CANCELLED"
     DATA_CORRUPTED = "DATA_CORRUPTED"
     INTERNAL = "INTERNAL"
+    HISTORY_CHANGED = "HISTORY_CHANGED"
 
 
 MetadataValue = str | int | float | bool
