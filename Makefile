@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Further flags of pytest: make test PYTEST='-n 2 -k recall'
 PYTEST ?= -q
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -40,12 +41,12 @@ def no_task_is_left(request: pytest.FixtureRequest) -> None:
 async def _loop_without_tasks() -> AsyncIterator[None]:
     before = asyncio.all_tasks()
     yield
+
+    def left() -> set[asyncio.Task[Any]]:
+        return {task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()}
+
     # A closed channel or pool may need a few turns of the loop to end its tasks.
-    await wait_until_async(
-        lambda: not (asyncio.all_tasks() - before - {asyncio.current_task()}),
-        2.0,
-        what="every task that the test started has ended",
-    )
+    await wait_until_async(lambda: not left(), 2.0, what=lambda: f"all tasks ended: {left()}")
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +81,10 @@ async def postgres_empty_database(postgres: PostgresProcess) -> AsyncIterator[st
 
 async def _database(postgres: PostgresProcess, template: str) -> AsyncIterator[str]:
     name = f"test_{uuid.uuid4().hex}"
+    # A test that failed between a kill and its restart must not fail those after it.
+    postgres.ensure_running()
     yield await postgres.create_database(name, template=template)
+    postgres.ensure_running()
 
     async def is_unused() -> bool:
         return await postgres.connections(name) == 0

@@ -90,6 +90,11 @@ class PostgresProcess:
         )
         wait_until(lambda: self._is_ready(child), timeout, what=f"PostgreSQL ready on port {self.port}")
 
+    def ensure_running(self) -> None:
+        """Start the server unless it runs."""
+        if not self.is_running:
+            self.start()
+
     def kill9(self) -> None:
         """Kill the server and all its processes with SIGKILL; return when they are gone."""
         self._owned().kill9()
