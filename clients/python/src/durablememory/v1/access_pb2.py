@@ -27,27 +27,27 @@ from durablememory.v1 import item_error_pb2 as durablememory_dot_v1_dot_item__er
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x64urablememory/v1/access.proto\x12\x10\x64urablememory.v1\x1a\x1f\x64urablememory/v1/citation.proto\x1a!durablememory/v1/item_error.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x02\n\x10\x41\x64missionOutcome\x12\x46\n\rnode_revision\x18\x01 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefR\x0cnodeRevision\x12<\n\x07verdict\x18\x02 \x01(\x0e\x32\".durablememory.v1.AdmissionVerdictR\x07verdict\x12;\n\x08\x63itation\x18\x03 \x01(\x0b\x32\x1a.durablememory.v1.CitationH\x00R\x08\x63itation\x88\x01\x01\x12\x19\n\x08\x65vent_id\x18\x04 \x01(\tR\x07\x65ventId\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1b.durablememory.v1.ItemErrorH\x01R\x05\x65rror\x88\x01\x01\x42\x0b\n\t_citationB\x08\n\x06_error\"\xc5\x01\n\x08UseEvent\x12\x38\n\x08\x63itation\x18\x01 \x01(\x0b\x32\x1a.durablememory.v1.CitationH\x00R\x08\x63itation\x12H\n\rnode_revision\x18\x02 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefH\x00R\x0cnodeRevision\x12\x1e\n\x08\x65vent_id\x18\x03 \x01(\tH\x01R\x07\x65ventId\x88\x01\x01\x42\x08\n\x06targetB\x0b\n\t_event_id\"\xeb\x01\n\nUseOutcome\x12\x36\n\x07verdict\x18\x01 \x01(\x0e\x32\x1c.durablememory.v1.UseVerdictR\x07verdict\x12;\n\x08\x63itation\x18\x02 \x01(\x0b\x32\x1a.durablememory.v1.CitationH\x00R\x08\x63itation\x88\x01\x01\x12\x19\n\x08\x65vent_id\x18\x03 \x01(\tR\x07\x65ventId\x12\x36\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x1b.durablememory.v1.ItemErrorH\x01R\x05\x65rror\x88\x01\x01\x42\x0b\n\t_citationB\x08\n\x06_error\"\xf1\x01\n\x0cUsageSummary\x12\x17\n\x07node_id\x18\x01 \x01(\tR\x06nodeId\x12\'\n\x0f\x61\x64mission_count\x18\x02 \x01(\x03R\x0e\x61\x64missionCount\x12\x1b\n\tuse_count\x18\x03 \x01(\x03R\x08useCount\x12\x44\n\x10last_admitted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0elastAdmittedAt\x12<\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nlastUsedAt\"\xde\x02\n\x0b\x41\x63\x63\x65ssEvent\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\x1c.durablememory.v1.AccessKindR\x04kind\x12\x36\n\x08\x63itation\x18\x03 \x01(\x0b\x32\x1a.durablememory.v1.CitationR\x08\x63itation\x12\x1d\n\nsession_id\x18\x04 \x01(\tR\tsessionId\x12\x15\n\x06run_id\x18\x05 \x01(\tR\x05runId\x12 \n\x0bincarnation\x18\x06 \x01(\x03R\x0bincarnation\x12\x1d\n\ncontext_id\x18\x07 \x01(\tR\tcontextId\x12\x16\n\x06\x63\x61ller\x18\x08 \x01(\tR\x06\x63\x61ller\x12;\n\x0brecorded_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordedAt*t\n\x10\x41\x64missionVerdict\x12!\n\x1d\x41\x44MISSION_VERDICT_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x41\x44MISSION_VERDICT_ADMITTED\x10\x01\x12\x1d\n\x19\x41\x44MISSION_VERDICT_REFUSED\x10\x02*\\\n\nUseVerdict\x12\x1b\n\x17USE_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n\x14USE_VERDICT_RECORDED\x10\x01\x12\x17\n\x13USE_VERDICT_REFUSED\x10\x02*Y\n\nAccessKind\x12\x1b\n\x17\x41\x43\x43\x45SS_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41\x43\x43\x45SS_KIND_ADMISSION\x10\x01\x12\x13\n\x0f\x41\x43\x43\x45SS_KIND_USE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x64urablememory/v1/access.proto\x12\x10\x64urablememory.v1\x1a\x1f\x64urablememory/v1/citation.proto\x1a!durablememory/v1/item_error.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9e\x02\n\x10\x41\x64missionOutcome\x12\x46\n\rnode_revision\x18\x01 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefR\x0cnodeRevision\x12<\n\x07verdict\x18\x02 \x01(\x0e\x32\".durablememory.v1.AdmissionVerdictR\x07verdict\x12\x36\n\x08\x63itation\x18\x03 \x01(\x0b\x32\x1a.durablememory.v1.CitationR\x08\x63itation\x12\x19\n\x08\x65vent_id\x18\x04 \x01(\tR\x07\x65ventId\x12\x31\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1b.durablememory.v1.ItemErrorR\x05\x65rror\"\xc5\x01\n\x08UseEvent\x12\x38\n\x08\x63itation\x18\x01 \x01(\x0b\x32\x1a.durablememory.v1.CitationH\x00R\x08\x63itation\x12H\n\rnode_revision\x18\x02 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefH\x00R\x0cnodeRevision\x12\x1e\n\x08\x65vent_id\x18\x03 \x01(\tH\x01R\x07\x65ventId\x88\x01\x01\x42\x08\n\x06targetB\x0b\n\t_event_id\"\xca\x01\n\nUseOutcome\x12\x36\n\x07verdict\x18\x01 \x01(\x0e\x32\x1c.durablememory.v1.UseVerdictR\x07verdict\x12\x36\n\x08\x63itation\x18\x02 \x01(\x0b\x32\x1a.durablememory.v1.CitationR\x08\x63itation\x12\x19\n\x08\x65vent_id\x18\x03 \x01(\tR\x07\x65ventId\x12\x31\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x1b.durablememory.v1.ItemErrorR\x05\x65rror\"\xa0\x02\n\x0cUsageSummary\x12\x46\n\rnode_revision\x18\x01 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefR\x0cnodeRevision\x12\'\n\x0f\x61\x64mission_count\x18\x02 \x01(\x03R\x0e\x61\x64missionCount\x12\x1b\n\tuse_count\x18\x03 \x01(\x03R\x08useCount\x12\x44\n\x10last_admitted_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0elastAdmittedAt\x12<\n\x0clast_used_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nlastUsedAt\"\xb5\x02\n\x0b\x41\x63\x63\x65ssEvent\x12\x19\n\x08\x65vent_id\x18\x01 \x01(\tR\x07\x65ventId\x12\x30\n\x04kind\x18\x02 \x01(\x0e\x32\x1c.durablememory.v1.AccessKindR\x04kind\x12\x46\n\rnode_revision\x18\x03 \x01(\x0b\x32!.durablememory.v1.NodeRevisionRefR\x0cnodeRevision\x12\x1d\n\nsession_id\x18\x04 \x01(\tR\tsessionId\x12\x1d\n\ncontext_id\x18\x05 \x01(\tR\tcontextId\x12\x16\n\x06\x63\x61ller\x18\x06 \x01(\tR\x06\x63\x61ller\x12;\n\x0brecorded_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordedAt*t\n\x10\x41\x64missionVerdict\x12!\n\x1d\x41\x44MISSION_VERDICT_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x41\x44MISSION_VERDICT_ADMITTED\x10\x01\x12\x1d\n\x19\x41\x44MISSION_VERDICT_REFUSED\x10\x02*\\\n\nUseVerdict\x12\x1b\n\x17USE_VERDICT_UNSPECIFIED\x10\x00\x12\x18\n\x14USE_VERDICT_RECORDED\x10\x01\x12\x17\n\x13USE_VERDICT_REFUSED\x10\x02*Y\n\nAccessKind\x12\x1b\n\x17\x41\x43\x43\x45SS_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41\x43\x43\x45SS_KIND_ADMISSION\x10\x01\x12\x13\n\x0f\x41\x43\x43\x45SS_KIND_USE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'durablememory.v1.access_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ADMISSIONVERDICT']._serialized_start=1509
-  _globals['_ADMISSIONVERDICT']._serialized_end=1625
-  _globals['_USEVERDICT']._serialized_start=1627
-  _globals['_USEVERDICT']._serialized_end=1719
-  _globals['_ACCESSKIND']._serialized_start=1721
-  _globals['_ACCESSKIND']._serialized_end=1810
+  _globals['_ADMISSIONVERDICT']._serialized_start=1449
+  _globals['_ADMISSIONVERDICT']._serialized_end=1565
+  _globals['_USEVERDICT']._serialized_start=1567
+  _globals['_USEVERDICT']._serialized_end=1659
+  _globals['_ACCESSKIND']._serialized_start=1661
+  _globals['_ACCESSKIND']._serialized_end=1750
   _globals['_ADMISSIONOUTCOME']._serialized_start=153
-  _globals['_ADMISSIONOUTCOME']._serialized_end=472
-  _globals['_USEEVENT']._serialized_start=475
-  _globals['_USEEVENT']._serialized_end=672
-  _globals['_USEOUTCOME']._serialized_start=675
-  _globals['_USEOUTCOME']._serialized_end=910
-  _globals['_USAGESUMMARY']._serialized_start=913
-  _globals['_USAGESUMMARY']._serialized_end=1154
-  _globals['_ACCESSEVENT']._serialized_start=1157
-  _globals['_ACCESSEVENT']._serialized_end=1507
+  _globals['_ADMISSIONOUTCOME']._serialized_end=439
+  _globals['_USEEVENT']._serialized_start=442
+  _globals['_USEEVENT']._serialized_end=639
+  _globals['_USEOUTCOME']._serialized_start=642
+  _globals['_USEOUTCOME']._serialized_end=844
+  _globals['_USAGESUMMARY']._serialized_start=847
+  _globals['_USAGESUMMARY']._serialized_end=1135
+  _globals['_ACCESSEVENT']._serialized_start=1138
+  _globals['_ACCESSEVENT']._serialized_end=1447
 # @@protoc_insertion_point(module_scope)

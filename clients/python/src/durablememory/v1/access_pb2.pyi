@@ -75,37 +75,33 @@ class UseOutcome(_message.Message):
     def __init__(self, verdict: _Optional[_Union[UseVerdict, str]] = ..., citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., event_id: _Optional[str] = ..., error: _Optional[_Union[_item_error_pb2.ItemError, _Mapping]] = ...) -> None: ...
 
 class UsageSummary(_message.Message):
-    __slots__ = ("node_id", "admission_count", "use_count", "last_admitted_at", "last_used_at")
-    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("node_revision", "admission_count", "use_count", "last_admitted_at", "last_used_at")
+    NODE_REVISION_FIELD_NUMBER: _ClassVar[int]
     ADMISSION_COUNT_FIELD_NUMBER: _ClassVar[int]
     USE_COUNT_FIELD_NUMBER: _ClassVar[int]
     LAST_ADMITTED_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_USED_AT_FIELD_NUMBER: _ClassVar[int]
-    node_id: str
+    node_revision: _citation_pb2.NodeRevisionRef
     admission_count: int
     use_count: int
     last_admitted_at: _timestamp_pb2.Timestamp
     last_used_at: _timestamp_pb2.Timestamp
-    def __init__(self, node_id: _Optional[str] = ..., admission_count: _Optional[int] = ..., use_count: _Optional[int] = ..., last_admitted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, node_revision: _Optional[_Union[_citation_pb2.NodeRevisionRef, _Mapping]] = ..., admission_count: _Optional[int] = ..., use_count: _Optional[int] = ..., last_admitted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AccessEvent(_message.Message):
-    __slots__ = ("event_id", "kind", "citation", "session_id", "run_id", "incarnation", "context_id", "caller", "recorded_at")
+    __slots__ = ("event_id", "kind", "node_revision", "session_id", "context_id", "caller", "recorded_at")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
-    CITATION_FIELD_NUMBER: _ClassVar[int]
+    NODE_REVISION_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    RUN_ID_FIELD_NUMBER: _ClassVar[int]
-    INCARNATION_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_ID_FIELD_NUMBER: _ClassVar[int]
     CALLER_FIELD_NUMBER: _ClassVar[int]
     RECORDED_AT_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     kind: AccessKind
-    citation: _citation_pb2.Citation
+    node_revision: _citation_pb2.NodeRevisionRef
     session_id: str
-    run_id: str
-    incarnation: int
     context_id: str
     caller: str
     recorded_at: _timestamp_pb2.Timestamp
-    def __init__(self, event_id: _Optional[str] = ..., kind: _Optional[_Union[AccessKind, str]] = ..., citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., context_id: _Optional[str] = ..., caller: _Optional[str] = ..., recorded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, event_id: _Optional[str] = ..., kind: _Optional[_Union[AccessKind, str]] = ..., node_revision: _Optional[_Union[_citation_pb2.NodeRevisionRef, _Mapping]] = ..., session_id: _Optional[str] = ..., context_id: _Optional[str] = ..., caller: _Optional[str] = ..., recorded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

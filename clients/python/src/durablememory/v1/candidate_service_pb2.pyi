@@ -120,16 +120,18 @@ class ListCandidatesResponse(_message.Message):
     def __init__(self, change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., candidates: _Optional[_Iterable[_Union[_node_pb2.Node, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ActivateCandidatesRequest(_message.Message):
-    __slots__ = ("namespace", "request_id", "candidates", "decision")
+    __slots__ = ("namespace", "request_id", "items", "decision", "evidence")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     namespace: _namespace_pb2.NamespaceRef
     request_id: str
-    candidates: _containers.RepeatedCompositeFieldContainer[_citation_pb2.NodeRevisionRef]
+    items: _containers.RepeatedCompositeFieldContainer[_citation_pb2.NodeRevisionRef]
     decision: _decision_pb2.Decision
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., candidates: _Optional[_Iterable[_Union[_citation_pb2.NodeRevisionRef, _Mapping]]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+    evidence: _containers.RepeatedCompositeFieldContainer[_node_pb2.Evidence]
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_citation_pb2.NodeRevisionRef, _Mapping]]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_node_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class ActivateCandidatesResponse(_message.Message):
     __slots__ = ("change_token", "results")
@@ -150,16 +152,18 @@ class ActivationResult(_message.Message):
     def __init__(self, outcome: _Optional[_Union[ActivationOutcome, str]] = ..., citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., error: _Optional[_Union[_item_error_pb2.ItemError, _Mapping]] = ...) -> None: ...
 
 class RejectCandidatesRequest(_message.Message):
-    __slots__ = ("namespace", "request_id", "candidates", "decision")
+    __slots__ = ("namespace", "request_id", "items", "decision", "evidence")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     namespace: _namespace_pb2.NamespaceRef
     request_id: str
-    candidates: _containers.RepeatedCompositeFieldContainer[_citation_pb2.NodeRevisionRef]
+    items: _containers.RepeatedCompositeFieldContainer[_citation_pb2.NodeRevisionRef]
     decision: _decision_pb2.Decision
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., candidates: _Optional[_Iterable[_Union[_citation_pb2.NodeRevisionRef, _Mapping]]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ...) -> None: ...
+    evidence: _containers.RepeatedCompositeFieldContainer[_node_pb2.Evidence]
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[_citation_pb2.NodeRevisionRef, _Mapping]]] = ..., decision: _Optional[_Union[_decision_pb2.Decision, _Mapping]] = ..., evidence: _Optional[_Iterable[_Union[_node_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class RejectCandidatesResponse(_message.Message):
     __slots__ = ("change_token", "results")

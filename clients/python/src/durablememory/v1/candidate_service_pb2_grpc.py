@@ -26,7 +26,26 @@ if _version_not_supported:
 
 
 class CandidateServiceStub:
-    """Proposing memories, and deciding on what was proposed. The proposer need not be allowed to decide.
+    """Proposing memories, and deciding on what was proposed. The proposer need not
+    be allowed to decide.
+
+    An agent proposes what it heard; somebody entitled to decides. Requests and
+    answers, shortened:
+
+    ProposeCandidates {
+    "namespace": {...}, "request_id": "5a01",
+    "proposals": [{"node_id": "prefers-tea", "memory": {
+    "kind": "NODE_KIND_SEMANTIC", "content": "The user prefers tea to coffee.",
+    "evidence": [{"uri": "session:assistant/turn/16", "body": "...", "kind": "EVIDENCE_KIND_SESSION_TURN"}]}}]
+    }
+    -> {"results": [{"outcome": "PROPOSAL_OUTCOME_CREATED", "citation": {"node_id": "prefers-tea", "node_revision": 1}}]}
+
+    ActivateCandidates {
+    "namespace": {...}, "request_id": "5a02",
+    "items": [{"node_id": "prefers-tea", "revision": 1}],
+    "decision": {"kind": "DECISION_KIND_VERIFICATION", "decider": "rule:said-twice@1"}
+    }
+    -> {"results": [{"outcome": "ACTIVATION_OUTCOME_ACTIVATED", "citation": {"node_id": "prefers-tea", "node_revision": 2}}]}
     """
 
     def __init__(self, channel):
@@ -58,12 +77,32 @@ class CandidateServiceStub:
 
 
 class CandidateServiceServicer:
-    """Proposing memories, and deciding on what was proposed. The proposer need not be allowed to decide.
+    """Proposing memories, and deciding on what was proposed. The proposer need not
+    be allowed to decide.
+
+    An agent proposes what it heard; somebody entitled to decides. Requests and
+    answers, shortened:
+
+    ProposeCandidates {
+    "namespace": {...}, "request_id": "5a01",
+    "proposals": [{"node_id": "prefers-tea", "memory": {
+    "kind": "NODE_KIND_SEMANTIC", "content": "The user prefers tea to coffee.",
+    "evidence": [{"uri": "session:assistant/turn/16", "body": "...", "kind": "EVIDENCE_KIND_SESSION_TURN"}]}}]
+    }
+    -> {"results": [{"outcome": "PROPOSAL_OUTCOME_CREATED", "citation": {"node_id": "prefers-tea", "node_revision": 1}}]}
+
+    ActivateCandidates {
+    "namespace": {...}, "request_id": "5a02",
+    "items": [{"node_id": "prefers-tea", "revision": 1}],
+    "decision": {"kind": "DECISION_KIND_VERIFICATION", "decider": "rule:said-twice@1"}
+    }
+    -> {"results": [{"outcome": "ACTIVATION_OUTCOME_ACTIVATED", "citation": {"node_id": "prefers-tea", "node_revision": 2}}]}
     """
 
     def ProposeCandidates(self, request, context):
-        """Proposes memories with evidence. Each becomes a CANDIDATE, which is never recalled, unless an equal memory is known;
-        equal means equal content. All proposals of a call commit together. Needs the writer role.
+        """Proposes memories with evidence. Each becomes a CANDIDATE, which is never
+        recalled, unless an equal memory is known; equal means equal content. All
+        proposals of a call commit together. Needs the writer role.
 
         Reasons: NODE_ALREADY_EXISTS (a stated node id is taken by other content).
         """
@@ -79,8 +118,9 @@ class CandidateServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ActivateCandidates(self, request, context):
-        """Makes exact candidate revisions ACTIVE, by one decision. Each item has an outcome of its own; those that succeed
-        commit together. Needs the activator role.
+        """Makes exact candidate revisions ACTIVE, by one decision. Each item has an
+        outcome of its own; those that succeed commit together. Needs the activator
+        role.
 
         Reasons: EVIDENCE_REQUIRED (no decision), NAMESPACE_TOO_LARGE.
         """
@@ -89,9 +129,10 @@ class CandidateServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RejectCandidates(self, request, context):
-        """Rejects exact candidate revisions, by one decision: they become TOMBSTONED, and equal proposals are answered with
-        PREVIOUSLY_REJECTED from then on. Each item has an outcome of its own; those that succeed commit together. Needs the
-        activator role.
+        """Rejects exact candidate revisions, by one decision: they become TOMBSTONED,
+        and equal proposals are answered with PREVIOUSLY_REJECTED from then on.
+        Each item has an outcome of its own; those that succeed commit together.
+        Needs the activator role.
 
         Reasons: EVIDENCE_REQUIRED (no decision).
         """
@@ -131,7 +172,26 @@ def add_CandidateServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CandidateService:
-    """Proposing memories, and deciding on what was proposed. The proposer need not be allowed to decide.
+    """Proposing memories, and deciding on what was proposed. The proposer need not
+    be allowed to decide.
+
+    An agent proposes what it heard; somebody entitled to decides. Requests and
+    answers, shortened:
+
+    ProposeCandidates {
+    "namespace": {...}, "request_id": "5a01",
+    "proposals": [{"node_id": "prefers-tea", "memory": {
+    "kind": "NODE_KIND_SEMANTIC", "content": "The user prefers tea to coffee.",
+    "evidence": [{"uri": "session:assistant/turn/16", "body": "...", "kind": "EVIDENCE_KIND_SESSION_TURN"}]}}]
+    }
+    -> {"results": [{"outcome": "PROPOSAL_OUTCOME_CREATED", "citation": {"node_id": "prefers-tea", "node_revision": 1}}]}
+
+    ActivateCandidates {
+    "namespace": {...}, "request_id": "5a02",
+    "items": [{"node_id": "prefers-tea", "revision": 1}],
+    "decision": {"kind": "DECISION_KIND_VERIFICATION", "decider": "rule:said-twice@1"}
+    }
+    -> {"results": [{"outcome": "ACTIVATION_OUTCOME_ACTIVATED", "citation": {"node_id": "prefers-tea", "node_revision": 2}}]}
     """
 
     @staticmethod

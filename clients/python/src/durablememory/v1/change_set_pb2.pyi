@@ -42,7 +42,7 @@ REVISION_KIND_REFINEMENT: RevisionKind
 REVISION_KIND_CORRECTION: RevisionKind
 
 class ChangeSet(_message.Message):
-    __slots__ = ("namespace", "namespace_revision", "method", "idempotency_key", "occurred_at", "committed_at", "caller", "changes", "digest", "chain_digest")
+    __slots__ = ("namespace", "namespace_revision", "method", "idempotency_key", "occurred_at", "committed_at", "caller", "changes", "note", "digest", "chain_digest")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_REVISION_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,7 @@ class ChangeSet(_message.Message):
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
     CALLER_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     CHAIN_DIGEST_FIELD_NUMBER: _ClassVar[int]
     namespace: _namespace_pb2.NamespaceRef
@@ -61,25 +62,26 @@ class ChangeSet(_message.Message):
     committed_at: _timestamp_pb2.Timestamp
     caller: str
     changes: _containers.RepeatedCompositeFieldContainer[NodeChange]
+    note: str
     digest: str
     chain_digest: str
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., namespace_revision: _Optional[int] = ..., method: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., caller: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[NodeChange, _Mapping]]] = ..., digest: _Optional[str] = ..., chain_digest: _Optional[str] = ...) -> None: ...
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., namespace_revision: _Optional[int] = ..., method: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., caller: _Optional[str] = ..., changes: _Optional[_Iterable[_Union[NodeChange, _Mapping]]] = ..., note: _Optional[str] = ..., digest: _Optional[str] = ..., chain_digest: _Optional[str] = ...) -> None: ...
 
 class NodeChange(_message.Message):
-    __slots__ = ("citation", "previous_revision", "previous_status", "status", "content_changed", "operations")
+    __slots__ = ("citation", "revision_digest", "operations", "status_before", "status_after", "content_changed")
     CITATION_FIELD_NUMBER: _ClassVar[int]
-    PREVIOUS_REVISION_FIELD_NUMBER: _ClassVar[int]
-    PREVIOUS_STATUS_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    CONTENT_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    REVISION_DIGEST_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_AFTER_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_CHANGED_FIELD_NUMBER: _ClassVar[int]
     citation: _citation_pb2.Citation
-    previous_revision: int
-    previous_status: _node_pb2.NodeStatus
-    status: _node_pb2.NodeStatus
-    content_changed: bool
+    revision_digest: str
     operations: _containers.RepeatedScalarFieldContainer[OperationKind]
-    def __init__(self, citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., previous_revision: _Optional[int] = ..., previous_status: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., status: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., content_changed: _Optional[bool] = ..., operations: _Optional[_Iterable[_Union[OperationKind, str]]] = ...) -> None: ...
+    status_before: _node_pb2.NodeStatus
+    status_after: _node_pb2.NodeStatus
+    content_changed: bool
+    def __init__(self, citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., revision_digest: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[OperationKind, str]]] = ..., status_before: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., status_after: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., content_changed: _Optional[bool] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("create", "activate", "corroborate", "revise", "add_relation", "remove_relation", "set_status")
@@ -134,7 +136,7 @@ class CorroborateOperation(_message.Message):
     def __init__(self, node_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., evidence: _Optional[_Iterable[_Union[_node_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class ReviseOperation(_message.Message):
-    __slots__ = ("node_id", "expected_revision", "kind", "content", "surroundings", "author", "confidence", "importance", "set_labels", "remove_labels", "evidence")
+    __slots__ = ("node_id", "expected_revision", "kind", "content", "surroundings", "author", "occurred_at", "confidence", "importance", "set_labels", "remove_labels", "evidence")
     class SetLabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +150,7 @@ class ReviseOperation(_message.Message):
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     SURROUNDINGS_FIELD_NUMBER: _ClassVar[int]
     AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    OCCURRED_AT_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     SET_LABELS_FIELD_NUMBER: _ClassVar[int]
@@ -159,12 +162,13 @@ class ReviseOperation(_message.Message):
     content: str
     surroundings: Surroundings
     author: str
+    occurred_at: _timestamp_pb2.Timestamp
     confidence: float
     importance: float
     set_labels: _containers.ScalarMap[str, str]
     remove_labels: _containers.RepeatedScalarFieldContainer[str]
     evidence: _containers.RepeatedCompositeFieldContainer[_node_pb2.Evidence]
-    def __init__(self, node_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., kind: _Optional[_Union[RevisionKind, str]] = ..., content: _Optional[str] = ..., surroundings: _Optional[_Union[Surroundings, _Mapping]] = ..., author: _Optional[str] = ..., confidence: _Optional[float] = ..., importance: _Optional[float] = ..., set_labels: _Optional[_Mapping[str, str]] = ..., remove_labels: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[_node_pb2.Evidence, _Mapping]]] = ...) -> None: ...
+    def __init__(self, node_id: _Optional[str] = ..., expected_revision: _Optional[int] = ..., kind: _Optional[_Union[RevisionKind, str]] = ..., content: _Optional[str] = ..., surroundings: _Optional[_Union[Surroundings, _Mapping]] = ..., author: _Optional[str] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., confidence: _Optional[float] = ..., importance: _Optional[float] = ..., set_labels: _Optional[_Mapping[str, str]] = ..., remove_labels: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[_node_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class Surroundings(_message.Message):
     __slots__ = ("texts",)

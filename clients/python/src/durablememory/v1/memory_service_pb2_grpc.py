@@ -26,9 +26,26 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """What a person or agent does with one memory in one call. Each is one change set underneath, and none walks around the
-    gate: what makes or keeps a memory ACTIVE needs the activator role and a decision, from which the server builds the
-    evidence.
+    """What a person or agent does with one memory in one call. Each is one change
+    set underneath, and none walks around the gate: what makes or keeps a memory
+    ACTIVE needs the activator role and a decision, from which the server builds
+    the evidence.
+
+    A person remembers something and corrects it later. Requests and answers,
+    shortened:
+
+    Remember {
+    "namespace": {...}, "request_id": "6b01",
+    "memory": {"kind": "NODE_KIND_SEMANTIC", "content": "The office opens at 8."}
+    }
+    -> {"outcome": "REMEMBER_OUTCOME_CREATED", "citation": {"canonical": "dm1:43:0197...@1#51aa..."}}
+
+    ReviseMemory {
+    "namespace": {...}, "request_id": "6b02", "citation": {"canonical": "dm1:43:0197...@1#51aa..."},
+    "revision_kind": "REVISION_KIND_CORRECTION", "content": "The office opens at 9.",
+    "decision": {"kind": "DECISION_KIND_MANUAL", "note": "read off the door"}
+    }
+    -> {"citation": {"canonical": "dm1:44:0197...@2#c07f..."}}
     """
 
     def __init__(self, channel):
@@ -75,76 +92,104 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """What a person or agent does with one memory in one call. Each is one change set underneath, and none walks around the
-    gate: what makes or keeps a memory ACTIVE needs the activator role and a decision, from which the server builds the
-    evidence.
+    """What a person or agent does with one memory in one call. Each is one change
+    set underneath, and none walks around the gate: what makes or keeps a memory
+    ACTIVE needs the activator role and a decision, from which the server builds
+    the evidence.
+
+    A person remembers something and corrects it later. Requests and answers,
+    shortened:
+
+    Remember {
+    "namespace": {...}, "request_id": "6b01",
+    "memory": {"kind": "NODE_KIND_SEMANTIC", "content": "The office opens at 8."}
+    }
+    -> {"outcome": "REMEMBER_OUTCOME_CREATED", "citation": {"canonical": "dm1:43:0197...@1#51aa..."}}
+
+    ReviseMemory {
+    "namespace": {...}, "request_id": "6b02", "citation": {"canonical": "dm1:43:0197...@1#51aa..."},
+    "revision_kind": "REVISION_KIND_CORRECTION", "content": "The office opens at 9.",
+    "decision": {"kind": "DECISION_KIND_MANUAL", "note": "read off the door"}
+    }
+    -> {"citation": {"canonical": "dm1:44:0197...@2#c07f..."}}
     """
 
     def Remember(self, request, context):
-        """Remembers at once: creates an ACTIVE node whose evidence names the caller and the request. No candidate, model or
-        source is needed. Content equal to an ACTIVE node's is a no-op that answers with that node. Needs the activator role.
+        """Remembers at once: creates an ACTIVE node whose evidence names the caller
+        and the request. No candidate, model or source is needed. Content equal to
+        an ACTIVE node's is a no-op that answers with that node. Needs the
+        activator role.
 
-        Reasons: NODE_ALREADY_EXISTS (the stated id is taken), REVISION_CONFLICT (the namespace moved),
-        NAMESPACE_TOO_LARGE.
+        Reasons: NODE_ALREADY_EXISTS (the stated id is taken), REVISION_CONFLICT
+        (the namespace moved), NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PutMemory(self, request, context):
-        """Makes the node with this id say this: creates it ACTIVE, or revises it if it is ACTIVE and differs. Needs the
-        activator role.
+        """Makes the node with this id say this, ACTIVE: creates it, revises it if it
+        differs, and activates it if it is a candidate, in conflict or archived.
+        Needs the activator role.
 
-        Reasons: INVALID_FIELD (the node has another kind), INVALID_TRANSITION (it exists and is not ACTIVE), NODE_FROZEN,
-        NAMESPACE_TOO_LARGE.
+        Reasons: INVALID_FIELD (the node has another kind), REVISION_CONFLICT (it is
+        not at the expected revision), NODE_FROZEN, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReviseMemory(self, request, context):
-        """Changes a memory, named by its exact current citation. Needs the activator role, or the writer role if the memory is
-        not ACTIVE.
+        """Changes a memory, named by its exact current citation. Needs the writer
+        role, and the activator role if the memory is ACTIVE.
 
-        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, NODE_FROZEN, CHANGE_SET_EMPTY, NAMESPACE_TOO_LARGE.
+        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
+        differs), NODE_FROZEN, CHANGE_SET_EMPTY, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RetireMemory(self, request, context):
-        """Takes an ACTIVE memory out of recall, named by its exact current citation: it becomes ARCHIVED. Nothing is deleted.
-        Needs the writer role.
+        """Takes an ACTIVE memory out of recall, named by its exact current citation:
+        it becomes ARCHIVED. Nothing is deleted. Needs the writer role.
 
-        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, INVALID_TRANSITION.
+        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
+        differs), INVALID_TRANSITION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReactivateMemory(self, request, context):
-        """Brings an ARCHIVED memory back, named by its exact current citation. Needs the activator role.
+        """Brings an ARCHIVED memory back into recall, or decides for a CONFLICTED
+        one, named by its exact current citation. Needs the activator role.
 
-        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, INVALID_TRANSITION, NODE_FROZEN, NAMESPACE_TOO_LARGE.
+        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
+        differs), INVALID_TRANSITION, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SupersedeMemory(self, request, context):
-        """Replaces a memory by a new one, atomically: creates and activates the new one, relates both ways, and marks the old
-        one, named by its exact current citation, SUPERSEDED. Needs the activator role.
+        """Replaces a memory by a new one, atomically: creates and activates the new
+        one, relates both ways, and marks the old one, named by its exact current
+        citation, SUPERSEDED. Needs the activator role.
 
-        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, INVALID_TRANSITION, NODE_ALREADY_EXISTS, NAMESPACE_TOO_LARGE.
+        Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
+        differs), INVALID_TRANSITION, NODE_ALREADY_EXISTS, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetMemory(self, request, context):
-        """Reads exactly what a citation names, however old, and says what has become of it. Needs the reader role.
+        """Reads exactly what a citation names, however old, and says what has become
+        of it. Needs the reader role.
 
-        Reasons: NODE_NOT_FOUND, REVISION_NOT_FOUND (no such revision, or its digest differs), CONTENT_ERASED.
+        Reasons: NODE_NOT_FOUND, REVISION_NOT_FOUND (no such revision, or its
+        digest differs), CONTENT_ERASED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -197,9 +242,26 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """What a person or agent does with one memory in one call. Each is one change set underneath, and none walks around the
-    gate: what makes or keeps a memory ACTIVE needs the activator role and a decision, from which the server builds the
-    evidence.
+    """What a person or agent does with one memory in one call. Each is one change
+    set underneath, and none walks around the gate: what makes or keeps a memory
+    ACTIVE needs the activator role and a decision, from which the server builds
+    the evidence.
+
+    A person remembers something and corrects it later. Requests and answers,
+    shortened:
+
+    Remember {
+    "namespace": {...}, "request_id": "6b01",
+    "memory": {"kind": "NODE_KIND_SEMANTIC", "content": "The office opens at 8."}
+    }
+    -> {"outcome": "REMEMBER_OUTCOME_CREATED", "citation": {"canonical": "dm1:43:0197...@1#51aa..."}}
+
+    ReviseMemory {
+    "namespace": {...}, "request_id": "6b02", "citation": {"canonical": "dm1:43:0197...@1#51aa..."},
+    "revision_kind": "REVISION_KIND_CORRECTION", "content": "The office opens at 9.",
+    "decision": {"kind": "DECISION_KIND_MANUAL", "note": "read off the door"}
+    }
+    -> {"citation": {"canonical": "dm1:44:0197...@2#c07f..."}}
     """
 
     @staticmethod

@@ -26,10 +26,34 @@ if _version_not_supported:
 
 
 class RecallServiceStub:
-    """Finding memories, and recording which of them entered a model's input and were used.
+    """Finding memories, and recording which of them entered a model's input and
+    were used.
 
-    Recall is linearizable: it sees every change set that was acknowledged, by any replica, before it began. It is pure:
-    it changes no counter, time or rank. All of this service needs the reader role.
+    Recall is linearizable: it sees every change set that was acknowledged, by
+    any replica, before it began. It is pure: it changes no counter, time or
+    rank. All of this service needs the reader role.
+
+    A chat turn recalls, assembles its model input, admits what went into it, and
+    records what the answer used. Requests and answers, shortened:
+
+    ActiveRecall {
+    "namespace": {...}, "session_id": "assistant", "query": "what does the user drink?"
+    }
+    -> {"change_token": {"namespace_revision": 42}, "result": {"hits": [{
+    "citation": {"node_id": "prefers-tea", "node_revision": 3, "canonical": "dm1:40:prefers-tea@3#9f86..."},
+    "rank": 1, "score": 0.81, "channel": "RECALL_CHANNEL_LEXICAL",
+    "trust": "TRUST_UNTRUSTED_HISTORY", "content": "The user prefers tea to coffee."}]}}
+
+    AdmitMemories {
+    "namespace": {...}, "request_id": "4f1e", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"node_revision": {"node_id": "prefers-tea", "revision": 3}}]
+    }
+    -> {"outcomes": [{"verdict": "ADMISSION_VERDICT_ADMITTED"}], "next_context_id": "77d0..."}
+
+    RecordUse {
+    "namespace": {...}, "request_id": "4f1f", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"citation": {"canonical": "dm1:40:prefers-tea@3#9f86..."}}]
+    }
     """
 
     def __init__(self, channel):
@@ -71,26 +95,52 @@ class RecallServiceStub:
 
 
 class RecallServiceServicer:
-    """Finding memories, and recording which of them entered a model's input and were used.
+    """Finding memories, and recording which of them entered a model's input and
+    were used.
 
-    Recall is linearizable: it sees every change set that was acknowledged, by any replica, before it began. It is pure:
-    it changes no counter, time or rank. All of this service needs the reader role.
+    Recall is linearizable: it sees every change set that was acknowledged, by
+    any replica, before it began. It is pure: it changes no counter, time or
+    rank. All of this service needs the reader role.
+
+    A chat turn recalls, assembles its model input, admits what went into it, and
+    records what the answer used. Requests and answers, shortened:
+
+    ActiveRecall {
+    "namespace": {...}, "session_id": "assistant", "query": "what does the user drink?"
+    }
+    -> {"change_token": {"namespace_revision": 42}, "result": {"hits": [{
+    "citation": {"node_id": "prefers-tea", "node_revision": 3, "canonical": "dm1:40:prefers-tea@3#9f86..."},
+    "rank": 1, "score": 0.81, "channel": "RECALL_CHANNEL_LEXICAL",
+    "trust": "TRUST_UNTRUSTED_HISTORY", "content": "The user prefers tea to coffee."}]}}
+
+    AdmitMemories {
+    "namespace": {...}, "request_id": "4f1e", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"node_revision": {"node_id": "prefers-tea", "revision": 3}}]
+    }
+    -> {"outcomes": [{"verdict": "ADMISSION_VERDICT_ADMITTED"}], "next_context_id": "77d0..."}
+
+    RecordUse {
+    "namespace": {...}, "request_id": "4f1f", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"citation": {"canonical": "dm1:40:prefers-tea@3#9f86..."}}]
+    }
     """
 
     def ActiveRecall(self, request, context):
-        """Finds the ACTIVE memories that fit a query, by the session's binding. With `admit` it also records the admission of
-        every hit and returns only what was admitted; a retry with the same request id returns the stored hits.
+        """Finds the ACTIVE memories that fit a query, by the session's binding. With
+        `admit` it also records the admission of every hit and returns only what
+        was admitted; a retry with the same request id returns the stored hits.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED, SEMANTIC_UNAVAILABLE (an explicit mode cannot
-        be served), NAMESPACE_TOO_LARGE.
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED,
+        SEMANTIC_UNAVAILABLE (an explicit mode cannot be served),
+        NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PreviewRecall(self, request, context):
-        """Finds as ActiveRecall does, without a session and by a policy in the request. Records nothing: what it returns must
-        not enter a model's input.
+        """Finds as ActiveRecall does, without a session and by a policy in the
+        request. Records nothing: what it returns must not enter a model's input.
 
         Reasons: SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
         """
@@ -101,16 +151,18 @@ class RecallServiceServicer:
     def ExplainRecall(self, request, context):
         """Says why one node is, or is not, among the hits of a query.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, NODE_NOT_FOUND, SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, NODE_NOT_FOUND,
+        SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AdmitMemories(self, request, context):
-        """Records that exact revisions enter a model's input, after the caller has assembled it. Only what is the current
-        ACTIVE revision at the moment of writing is admitted; what is refused must leave the input. Each item has an outcome
-        of its own.
+        """Records that exact revisions enter a model's input, after the caller has
+        assembled it. Only what is the current ACTIVE revision at the moment of
+        writing is admitted; what is refused must leave the input. Each item has an
+        outcome of its own.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED.
         """
@@ -119,7 +171,8 @@ class RecallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordUse(self, request, context):
-        """Records that exact revisions were cited or acted on. Each item has an outcome of its own.
+        """Records that exact revisions were cited or acted on. Each item has an
+        outcome of its own.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED.
         """
@@ -128,7 +181,8 @@ class RecallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetUsageSummary(self, request, context):
-        """Counts admissions and uses per node: of named nodes, or of all that have any.
+        """Counts admissions and uses per node revision: of named nodes, or of all
+        that have any.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,10 +230,34 @@ def add_RecallServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RecallService:
-    """Finding memories, and recording which of them entered a model's input and were used.
+    """Finding memories, and recording which of them entered a model's input and
+    were used.
 
-    Recall is linearizable: it sees every change set that was acknowledged, by any replica, before it began. It is pure:
-    it changes no counter, time or rank. All of this service needs the reader role.
+    Recall is linearizable: it sees every change set that was acknowledged, by
+    any replica, before it began. It is pure: it changes no counter, time or
+    rank. All of this service needs the reader role.
+
+    A chat turn recalls, assembles its model input, admits what went into it, and
+    records what the answer used. Requests and answers, shortened:
+
+    ActiveRecall {
+    "namespace": {...}, "session_id": "assistant", "query": "what does the user drink?"
+    }
+    -> {"change_token": {"namespace_revision": 42}, "result": {"hits": [{
+    "citation": {"node_id": "prefers-tea", "node_revision": 3, "canonical": "dm1:40:prefers-tea@3#9f86..."},
+    "rank": 1, "score": 0.81, "channel": "RECALL_CHANNEL_LEXICAL",
+    "trust": "TRUST_UNTRUSTED_HISTORY", "content": "The user prefers tea to coffee."}]}}
+
+    AdmitMemories {
+    "namespace": {...}, "request_id": "4f1e", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"node_revision": {"node_id": "prefers-tea", "revision": 3}}]
+    }
+    -> {"outcomes": [{"verdict": "ADMISSION_VERDICT_ADMITTED"}], "next_context_id": "77d0..."}
+
+    RecordUse {
+    "namespace": {...}, "request_id": "4f1f", "session_id": "assistant", "context_id": "a41c...",
+    "items": [{"citation": {"canonical": "dm1:40:prefers-tea@3#9f86..."}}]
+    }
     """
 
     @staticmethod

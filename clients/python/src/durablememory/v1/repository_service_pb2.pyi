@@ -15,18 +15,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ApplyChangeSetRequest(_message.Message):
-    __slots__ = ("namespace", "request_id", "operations", "occurred_at", "expected_namespace_revision")
+    __slots__ = ("namespace", "request_id", "operations", "occurred_at", "expected_namespace_revision", "note")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OPERATIONS_FIELD_NUMBER: _ClassVar[int]
     OCCURRED_AT_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_NAMESPACE_REVISION_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     namespace: _namespace_pb2.NamespaceRef
     request_id: str
     operations: _containers.RepeatedCompositeFieldContainer[_change_set_pb2.Operation]
     occurred_at: _timestamp_pb2.Timestamp
     expected_namespace_revision: int
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[_change_set_pb2.Operation, _Mapping]]] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_namespace_revision: _Optional[int] = ...) -> None: ...
+    note: str
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., operations: _Optional[_Iterable[_Union[_change_set_pb2.Operation, _Mapping]]] = ..., occurred_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_namespace_revision: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class ApplyChangeSetResponse(_message.Message):
     __slots__ = ("change_token", "change_set")

@@ -28,8 +28,23 @@ if _version_not_supported:
 class RepositoryServiceStub:
     """The repository of record: change sets in, nodes and their whole history out.
 
-    Reads are pure, answer for one namespace revision, and need the reader role. A namespace that nobody wrote to answers
-    empty, at revision 0.
+    Reads are pure, answer for one namespace revision, and need the reader role.
+    A namespace that nobody wrote to answers empty, at revision 0.
+
+    A relation has two ends, and both are written by the same change set. Shortened:
+
+    ApplyChangeSet {
+    "namespace": {...}, "request_id": "7c01",
+    "operations": [
+    {"add_relation": {"node_id": "office-hours", "expected_revision": 2,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "summer-hours"}}},
+    {"add_relation": {"node_id": "summer-hours", "expected_revision": 1,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "office-hours"}}}
+    ]
+    }
+    -> {"change_token": {"namespace_revision": 45}, "change_set": {"changes": [
+    {"citation": {"node_id": "office-hours", "node_revision": 3}, "status_after": "NODE_STATUS_ACTIVE"},
+    {"citation": {"node_id": "summer-hours", "node_revision": 2}, "status_after": "NODE_STATUS_ACTIVE"}]}}
     """
 
     def __init__(self, channel):
@@ -98,16 +113,33 @@ class RepositoryServiceStub:
 class RepositoryServiceServicer:
     """The repository of record: change sets in, nodes and their whole history out.
 
-    Reads are pure, answer for one namespace revision, and need the reader role. A namespace that nobody wrote to answers
-    empty, at revision 0.
+    Reads are pure, answer for one namespace revision, and need the reader role.
+    A namespace that nobody wrote to answers empty, at revision 0.
+
+    A relation has two ends, and both are written by the same change set. Shortened:
+
+    ApplyChangeSet {
+    "namespace": {...}, "request_id": "7c01",
+    "operations": [
+    {"add_relation": {"node_id": "office-hours", "expected_revision": 2,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "summer-hours"}}},
+    {"add_relation": {"node_id": "summer-hours", "expected_revision": 1,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "office-hours"}}}
+    ]
+    }
+    -> {"change_token": {"namespace_revision": 45}, "change_set": {"changes": [
+    {"citation": {"node_id": "office-hours", "node_revision": 3}, "status_after": "NODE_STATUS_ACTIVE"},
+    {"citation": {"node_id": "summer-hours", "node_revision": 2}, "status_after": "NODE_STATUS_ACTIVE"}]}}
     """
 
     def ApplyChangeSet(self, request, context):
-        """Applies a change set: all of it or nothing, once. Needs the writer role, and the activator role for every operation
-        that makes a node ACTIVE or changes an ACTIVE one.
+        """Applies a change set: all of it or nothing, once. Needs the writer role,
+        and the activator role for every operation that makes a node ACTIVE or
+        changes an ACTIVE one.
 
-        Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS, NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED,
-        INVALID_TRANSITION, RELATION_INVALID, NAMESPACE_TOO_LARGE.
+        Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS,
+        NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED, INVALID_TRANSITION,
+        RELATION_INVALID, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,15 +148,16 @@ class RepositoryServiceServicer:
     def GetNode(self, request, context):
         """Reads a node as it is, or as it was at a namespace revision.
 
-        Reasons: NODE_NOT_FOUND (also when it did not exist yet), REVISION_NOT_FOUND (the namespace has not got that far),
-        HISTORY_COMPACTED.
+        Reasons: NODE_NOT_FOUND (also when it did not exist yet),
+        REVISION_NOT_FOUND (the namespace has not got that far), HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchGetNodes(self, request, context):
-        """Reads up to 128 nodes at one namespace revision. What does not exist is named, and no error.
+        """Reads up to 128 nodes at one namespace revision. What does not exist is
+        named, and no error.
 
         Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
@@ -133,7 +166,8 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListNodes(self, request, context):
-        """Lists nodes in id order, all pages at one namespace revision. Without content it is the manifest of that revision.
+        """Lists nodes in id order, all pages at one namespace revision. Without
+        content it is the manifest of that revision.
 
         Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
@@ -142,38 +176,43 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRevisions(self, request, context):
-        """Lists the revisions of a node, newest first. Reasons: NODE_NOT_FOUND.
+        """Lists the revisions of a node, oldest first. Reasons: NODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRevision(self, request, context):
-        """Reads one exact revision of a node, however old. Reasons: NODE_NOT_FOUND, REVISION_NOT_FOUND, CONTENT_ERASED.
+        """Reads one exact revision of a node, however old. Reasons: NODE_NOT_FOUND,
+        REVISION_NOT_FOUND, CONTENT_ERASED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListChangeSets(self, request, context):
-        """Lists the change sets after a namespace revision, oldest first. Reasons: HISTORY_COMPACTED.
+        """Lists the change sets after a namespace revision, oldest first. Reasons:
+        HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetChangeSet(self, request, context):
-        """Reads one change set, by the revision it made or by its key. Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
+        """Reads one change set, by the revision it made or by its key. Reasons:
+        REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Snapshot(self, request, context):
-        """Streams the complete view of a namespace at one namespace revision: a header, the nodes in id order, and a footer
-        with their count and digest. A stream without a footer is not a snapshot.
+        """Streams the complete view of a namespace at one namespace revision: a
+        header, the nodes in id order, and a footer with their count and digest. A
+        stream without a footer is not a snapshot.
 
-        Reasons: SNAPSHOT_TOO_LARGE (before the first node), REVISION_NOT_FOUND, HISTORY_COMPACTED.
+        Reasons: SNAPSHOT_TOO_LARGE (before the first node), REVISION_NOT_FOUND,
+        HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -187,12 +226,15 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchNamespace(self, request, context):
-        """Streams the changes of a namespace after a namespace revision, in order and without gaps, for as long as the caller
-        listens. It resumes from any revision: after a lost stream, watch again after the last revision that was received. The
-        first message is always a heartbeat, which says where the namespace stands.
+        """Streams the changes of a namespace after a namespace revision, in order and
+        without gaps, for as long as the caller listens. It resumes from any
+        revision: after a lost stream, watch again after the last revision that was
+        received. The first message is always a heartbeat, which says where the
+        namespace stands.
 
-        Reasons: HISTORY_COMPACTED, HISTORY_CHANGED (the expected history is gone), REVISION_NOT_FOUND (the namespace has not
-        got that far), NOT_SERVING (the server drains; resume elsewhere).
+        Reasons: HISTORY_COMPACTED, HISTORY_CHANGED (the expected history is gone),
+        REVISION_NOT_FOUND (the namespace has not got that far), NOT_SERVING (the
+        server drains; resume elsewhere).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -267,8 +309,23 @@ def add_RepositoryServiceServicer_to_server(servicer, server):
 class RepositoryService:
     """The repository of record: change sets in, nodes and their whole history out.
 
-    Reads are pure, answer for one namespace revision, and need the reader role. A namespace that nobody wrote to answers
-    empty, at revision 0.
+    Reads are pure, answer for one namespace revision, and need the reader role.
+    A namespace that nobody wrote to answers empty, at revision 0.
+
+    A relation has two ends, and both are written by the same change set. Shortened:
+
+    ApplyChangeSet {
+    "namespace": {...}, "request_id": "7c01",
+    "operations": [
+    {"add_relation": {"node_id": "office-hours", "expected_revision": 2,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "summer-hours"}}},
+    {"add_relation": {"node_id": "summer-hours", "expected_revision": 1,
+    "relation": {"kind": "RELATION_KIND_CONFLICTS_WITH", "node_id": "office-hours"}}}
+    ]
+    }
+    -> {"change_token": {"namespace_revision": 45}, "change_set": {"changes": [
+    {"citation": {"node_id": "office-hours", "node_revision": 3}, "status_after": "NODE_STATUS_ACTIVE"},
+    {"citation": {"node_id": "summer-hours", "node_revision": 2}, "status_after": "NODE_STATUS_ACTIVE"}]}}
     """
 
     @staticmethod

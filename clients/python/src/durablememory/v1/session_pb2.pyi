@@ -52,11 +52,12 @@ RUN_STATE_TAKEN_OVER: RunState
 RUN_STATE_IDLE_ENDED: RunState
 
 class Session(_message.Message):
-    __slots__ = ("session_id", "binding", "binding_digest", "state", "opened_by", "opened_at", "rebound_at", "closed_at")
+    __slots__ = ("session_id", "binding", "binding_digest", "state", "binding_version", "opened_by", "opened_at", "rebound_at", "closed_at")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     BINDING_FIELD_NUMBER: _ClassVar[int]
     BINDING_DIGEST_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    BINDING_VERSION_FIELD_NUMBER: _ClassVar[int]
     OPENED_BY_FIELD_NUMBER: _ClassVar[int]
     OPENED_AT_FIELD_NUMBER: _ClassVar[int]
     REBOUND_AT_FIELD_NUMBER: _ClassVar[int]
@@ -65,11 +66,12 @@ class Session(_message.Message):
     binding: SessionBinding
     binding_digest: str
     state: SessionState
+    binding_version: int
     opened_by: str
     opened_at: _timestamp_pb2.Timestamp
     rebound_at: _timestamp_pb2.Timestamp
     closed_at: _timestamp_pb2.Timestamp
-    def __init__(self, session_id: _Optional[str] = ..., binding: _Optional[_Union[SessionBinding, _Mapping]] = ..., binding_digest: _Optional[str] = ..., state: _Optional[_Union[SessionState, str]] = ..., opened_by: _Optional[str] = ..., opened_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rebound_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., binding: _Optional[_Union[SessionBinding, _Mapping]] = ..., binding_digest: _Optional[str] = ..., state: _Optional[_Union[SessionState, str]] = ..., binding_version: _Optional[int] = ..., opened_by: _Optional[str] = ..., opened_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., rebound_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., closed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SessionBinding(_message.Message):
     __slots__ = ("schema_version", "namespace", "mode", "max_results", "min_score", "min_relative_score", "related_lookups", "lexical_profile", "fusion_profile", "semantic_generation")
@@ -148,25 +150,27 @@ class SemanticPolicy(_message.Message):
     def __init__(self, authority_digest: _Optional[str] = ..., candidate_limit: _Optional[int] = ..., min_similarity: _Optional[float] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("session_id", "run_id", "incarnation", "host_instance", "state", "begun_by", "begun_at", "last_used_at", "ended_at", "context_id")
+    __slots__ = ("session_id", "run_id", "incarnation", "host_instance", "state", "opened_at", "active_at", "ended_at", "context_id", "sequence", "begun_by")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     HOST_INSTANCE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
-    BEGUN_BY_FIELD_NUMBER: _ClassVar[int]
-    BEGUN_AT_FIELD_NUMBER: _ClassVar[int]
-    LAST_USED_AT_FIELD_NUMBER: _ClassVar[int]
+    OPENED_AT_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_AT_FIELD_NUMBER: _ClassVar[int]
     ENDED_AT_FIELD_NUMBER: _ClassVar[int]
     CONTEXT_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_BY_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     run_id: str
-    incarnation: int
+    incarnation: str
     host_instance: str
     state: RunState
-    begun_by: str
-    begun_at: _timestamp_pb2.Timestamp
-    last_used_at: _timestamp_pb2.Timestamp
+    opened_at: _timestamp_pb2.Timestamp
+    active_at: _timestamp_pb2.Timestamp
     ended_at: _timestamp_pb2.Timestamp
     context_id: str
-    def __init__(self, session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., host_instance: _Optional[str] = ..., state: _Optional[_Union[RunState, str]] = ..., begun_by: _Optional[str] = ..., begun_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_used_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., context_id: _Optional[str] = ...) -> None: ...
+    sequence: int
+    begun_by: str
+    def __init__(self, session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., host_instance: _Optional[str] = ..., state: _Optional[_Union[RunState, str]] = ..., opened_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., context_id: _Optional[str] = ..., sequence: _Optional[int] = ..., begun_by: _Optional[str] = ...) -> None: ...

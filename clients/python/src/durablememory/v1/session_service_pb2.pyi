@@ -1,6 +1,9 @@
+import datetime
+
 from durablememory.v1 import namespace_pb2 as _namespace_pb2
 from durablememory.v1 import recall_pb2 as _recall_pb2
 from durablememory.v1 import session_pb2 as _session_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -103,16 +106,14 @@ class GetSessionResponse(_message.Message):
     def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("namespace", "states", "page_size", "page_token")
+    __slots__ = ("namespace", "page_size", "page_token")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
-    STATES_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     namespace: _namespace_pb2.NamespaceRef
-    states: _containers.RepeatedScalarFieldContainer[_session_pb2.SessionState]
     page_size: int
     page_token: str
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., states: _Optional[_Iterable[_Union[_session_pb2.SessionState, str]]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ("sessions", "next_page_token")
@@ -171,8 +172,8 @@ class EndRunRequest(_message.Message):
     request_id: str
     session_id: str
     run_id: str
-    incarnation: int
-    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
+    incarnation: str
+    def __init__(self, namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., request_id: _Optional[str] = ..., session_id: _Optional[str] = ..., run_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
 
 class EndRunResponse(_message.Message):
     __slots__ = ("run",)
@@ -205,7 +206,7 @@ class GetServerInfoResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., caller: _Optional[str] = ..., lexical_profiles: _Optional[_Iterable[str]] = ..., fusion_profiles: _Optional[_Iterable[str]] = ..., semantic_generations: _Optional[_Iterable[_Union[_session_pb2.SemanticGeneration, _Mapping]]] = ..., recall_modes: _Optional[_Iterable[_Union[_recall_pb2.RecallMode, str]]] = ..., default_policy: _Optional[_Union[_session_pb2.RecallPolicy, _Mapping]] = ..., limits: _Optional[_Union[ServerLimits, _Mapping]] = ...) -> None: ...
 
 class ServerLimits(_message.Message):
-    __slots__ = ("max_request_bytes", "max_response_bytes", "max_id_bytes", "max_content_bytes", "max_surroundings", "max_surrounding_bytes", "max_author_bytes", "max_evidence", "max_evidence_uri_bytes", "max_evidence_body_bytes", "max_relations", "max_labels", "max_label_key_bytes", "max_label_value_bytes", "max_note_bytes", "max_operations", "max_batch_items", "max_query_bytes", "max_results", "max_related_lookups", "max_filter_values", "max_page_size", "max_snapshot_nodes", "max_snapshot_bytes", "max_namespace_active_nodes", "max_namespace_active_bytes")
+    __slots__ = ("max_request_bytes", "max_response_bytes", "max_id_bytes", "max_content_bytes", "max_surroundings", "max_surrounding_bytes", "max_author_bytes", "max_evidence", "max_evidence_uri_bytes", "max_evidence_body_bytes", "max_relations", "max_labels", "max_label_key_bytes", "max_label_value_bytes", "max_note_bytes", "max_operations", "max_batch_items", "max_query_bytes", "max_results", "max_related_lookups", "max_filter_values", "max_page_size", "default_page_size", "max_snapshot_nodes", "max_snapshot_bytes", "max_namespace_active_nodes", "max_namespace_active_bytes", "max_clock_skew", "run_idle_timeout")
     MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_RESPONSE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_ID_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -228,10 +229,13 @@ class ServerLimits(_message.Message):
     MAX_RELATED_LOOKUPS_FIELD_NUMBER: _ClassVar[int]
     MAX_FILTER_VALUES_FIELD_NUMBER: _ClassVar[int]
     MAX_PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     MAX_SNAPSHOT_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_NAMESPACE_ACTIVE_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NAMESPACE_ACTIVE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CLOCK_SKEW_FIELD_NUMBER: _ClassVar[int]
+    RUN_IDLE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     max_request_bytes: int
     max_response_bytes: int
     max_id_bytes: int
@@ -254,8 +258,11 @@ class ServerLimits(_message.Message):
     max_related_lookups: int
     max_filter_values: int
     max_page_size: int
+    default_page_size: int
     max_snapshot_nodes: int
     max_snapshot_bytes: int
     max_namespace_active_nodes: int
     max_namespace_active_bytes: int
-    def __init__(self, max_request_bytes: _Optional[int] = ..., max_response_bytes: _Optional[int] = ..., max_id_bytes: _Optional[int] = ..., max_content_bytes: _Optional[int] = ..., max_surroundings: _Optional[int] = ..., max_surrounding_bytes: _Optional[int] = ..., max_author_bytes: _Optional[int] = ..., max_evidence: _Optional[int] = ..., max_evidence_uri_bytes: _Optional[int] = ..., max_evidence_body_bytes: _Optional[int] = ..., max_relations: _Optional[int] = ..., max_labels: _Optional[int] = ..., max_label_key_bytes: _Optional[int] = ..., max_label_value_bytes: _Optional[int] = ..., max_note_bytes: _Optional[int] = ..., max_operations: _Optional[int] = ..., max_batch_items: _Optional[int] = ..., max_query_bytes: _Optional[int] = ..., max_results: _Optional[int] = ..., max_related_lookups: _Optional[int] = ..., max_filter_values: _Optional[int] = ..., max_page_size: _Optional[int] = ..., max_snapshot_nodes: _Optional[int] = ..., max_snapshot_bytes: _Optional[int] = ..., max_namespace_active_nodes: _Optional[int] = ..., max_namespace_active_bytes: _Optional[int] = ...) -> None: ...
+    max_clock_skew: _duration_pb2.Duration
+    run_idle_timeout: _duration_pb2.Duration
+    def __init__(self, max_request_bytes: _Optional[int] = ..., max_response_bytes: _Optional[int] = ..., max_id_bytes: _Optional[int] = ..., max_content_bytes: _Optional[int] = ..., max_surroundings: _Optional[int] = ..., max_surrounding_bytes: _Optional[int] = ..., max_author_bytes: _Optional[int] = ..., max_evidence: _Optional[int] = ..., max_evidence_uri_bytes: _Optional[int] = ..., max_evidence_body_bytes: _Optional[int] = ..., max_relations: _Optional[int] = ..., max_labels: _Optional[int] = ..., max_label_key_bytes: _Optional[int] = ..., max_label_value_bytes: _Optional[int] = ..., max_note_bytes: _Optional[int] = ..., max_operations: _Optional[int] = ..., max_batch_items: _Optional[int] = ..., max_query_bytes: _Optional[int] = ..., max_results: _Optional[int] = ..., max_related_lookups: _Optional[int] = ..., max_filter_values: _Optional[int] = ..., max_page_size: _Optional[int] = ..., default_page_size: _Optional[int] = ..., max_snapshot_nodes: _Optional[int] = ..., max_snapshot_bytes: _Optional[int] = ..., max_namespace_active_nodes: _Optional[int] = ..., max_namespace_active_bytes: _Optional[int] = ..., max_clock_skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., run_idle_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -26,10 +26,26 @@ if _version_not_supported:
 
 
 class SessionServiceStub:
-    """Sessions and runs: what a caller is bound to while it uses a namespace's memory.
+    """Sessions and runs: what a caller is bound to while it uses a namespace's
+    memory.
 
-    Session ids are unique within their namespace. All of it needs the reader role: whoever may recall must be able to
-    record what it recalled.
+    Session ids are unique within their namespace. All of it needs the reader
+    role: whoever may recall must be able to record what it recalled.
+
+    A host opens its session once, by a name of its own, and begins a run for each
+    turn or task. Requests and answers, shortened:
+
+    OpenSession {
+    "namespace": {"tenant_id": "acme", "principal_id": "user-1", "scope_id": "project-a"},
+    "request_id": "4f1c", "session_id": "assistant", "policy": {"max_results": 8}
+    }
+    -> {"session": {"session_id": "assistant", "binding_digest": "2b7e..."}, "outcome": "OPEN_SESSION_OUTCOME_OPENED"}
+
+    BeginRun {
+    "namespace": {...}, "request_id": "4f1d", "session_id": "assistant",
+    "run_id": "turn-17", "host_instance": "host-5"
+    }
+    -> {"run": {"run_id": "turn-17", "incarnation": "0197...", "context_id": "a41c..."}}
     """
 
     def __init__(self, channel):
@@ -86,39 +102,59 @@ class SessionServiceStub:
 
 
 class SessionServiceServicer:
-    """Sessions and runs: what a caller is bound to while it uses a namespace's memory.
+    """Sessions and runs: what a caller is bound to while it uses a namespace's
+    memory.
 
-    Session ids are unique within their namespace. All of it needs the reader role: whoever may recall must be able to
-    record what it recalled.
+    Session ids are unique within their namespace. All of it needs the reader
+    role: whoever may recall must be able to record what it recalled.
+
+    A host opens its session once, by a name of its own, and begins a run for each
+    turn or task. Requests and answers, shortened:
+
+    OpenSession {
+    "namespace": {"tenant_id": "acme", "principal_id": "user-1", "scope_id": "project-a"},
+    "request_id": "4f1c", "session_id": "assistant", "policy": {"max_results": 8}
+    }
+    -> {"session": {"session_id": "assistant", "binding_digest": "2b7e..."}, "outcome": "OPEN_SESSION_OUTCOME_OPENED"}
+
+    BeginRun {
+    "namespace": {...}, "request_id": "4f1d", "session_id": "assistant",
+    "run_id": "turn-17", "host_instance": "host-5"
+    }
+    -> {"run": {"run_id": "turn-17", "incarnation": "0197...", "context_id": "a41c..."}}
     """
 
     def OpenSession(self, request, context):
-        """Opens a session, or returns the open one with this id if its binding equals what the policy resolves to. Omitted
-        parts of the policy are resolved once, here; later changes of the server's defaults do not reach the session.
+        """Opens a session, or returns the open one with this id if it was opened by
+        an equal request. Omitted parts of the policy are resolved once, here;
+        later changes of the server's defaults do not reach the session.
 
-        Reasons: BINDING_DRIFT (the id is open with another binding), SESSION_CLOSED (the id was closed),
-        SEMANTIC_UNAVAILABLE (SEMANTIC or HYBRID was asked for, or a generation named, that the server does not have).
+        Reasons: BINDING_DRIFT (the id is open, by another request), SESSION_CLOSED
+        (the id was closed), SEMANTIC_UNAVAILABLE (SEMANTIC or HYBRID was asked
+        for, or a generation named, that the server does not have).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeSession(self, request, context):
-        """Checks that an open session is bound to exactly what the caller expects, and returns it. Nothing is filled in,
-        widened or upgraded. Works on any replica, after any number of restarts.
+        """Checks that an open session is bound to exactly what the caller expects,
+        and returns it. Nothing is filled in, widened or upgraded. Works on any
+        replica, after any number of restarts.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (with the fields that differ), SEMANTIC_UNAVAILABLE (the
-        bound generation is gone).
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (with the fields
+        that differ), SEMANTIC_UNAVAILABLE (the bound generation is gone).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RebindSession(self, request, context):
-        """Binds an open session to another policy: the one way to change a binding. The old one stays in history.
+        """Binds an open session to another policy: the one way to change a binding.
+        The old one stays in history.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (it is not bound to what the caller expects),
-        SEMANTIC_UNAVAILABLE.
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (it is not bound
+        to what the caller expects), SEMANTIC_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,33 +175,38 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Closes a session for ever, ends its runs, and lets calls that were accepted before finish, for up to five seconds.
-        Closing a closed one is no error. Reasons: SESSION_NOT_FOUND.
+        """Closes a session for ever, ends its runs, and lets calls that were accepted
+        before finish, for up to five seconds. Closing a closed one is no error.
+        Reasons: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BeginRun(self, request, context):
-        """Begins a run and returns its first context id. A run id that another host instance left open is taken over: its old
-        incarnation ends and a new one begins, so a crashed host is never locked out.
+        """Begins a run and returns its first context id. A run id that another host
+        instance left open is taken over: its old incarnation ends and a new one
+        begins, so a crashed host is never locked out.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_IDENTITY_CONFLICT (the same host instance has it open).
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_IDENTITY_CONFLICT (the same
+        host instance has it open).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EndRun(self, request, context):
-        """Ends a run. Ending an ended one is no error. Reasons: SESSION_NOT_FOUND, RUN_NOT_FOUND.
+        """Ends a run. Ending an ended one is no error. Reasons: SESSION_NOT_FOUND,
+        RUN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetServerInfo(self, request, context):
-        """Says what this server is and can do: profiles, generations, limits, defaults. Needs a valid credential and no role;
-        it is the one request that names no namespace.
+        """Says what this server is and can do: profiles, generations, limits,
+        defaults. Needs a valid credential and no role; it is the one request that
+        names no namespace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,10 +269,26 @@ def add_SessionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
-    """Sessions and runs: what a caller is bound to while it uses a namespace's memory.
+    """Sessions and runs: what a caller is bound to while it uses a namespace's
+    memory.
 
-    Session ids are unique within their namespace. All of it needs the reader role: whoever may recall must be able to
-    record what it recalled.
+    Session ids are unique within their namespace. All of it needs the reader
+    role: whoever may recall must be able to record what it recalled.
+
+    A host opens its session once, by a name of its own, and begins a run for each
+    turn or task. Requests and answers, shortened:
+
+    OpenSession {
+    "namespace": {"tenant_id": "acme", "principal_id": "user-1", "scope_id": "project-a"},
+    "request_id": "4f1c", "session_id": "assistant", "policy": {"max_results": 8}
+    }
+    -> {"session": {"session_id": "assistant", "binding_digest": "2b7e..."}, "outcome": "OPEN_SESSION_OUTCOME_OPENED"}
+
+    BeginRun {
+    "namespace": {...}, "request_id": "4f1d", "session_id": "assistant",
+    "run_id": "turn-17", "host_instance": "host-5"
+    }
+    -> {"run": {"run_id": "turn-17", "incarnation": "0197...", "context_id": "a41c..."}}
     """
 
     @staticmethod

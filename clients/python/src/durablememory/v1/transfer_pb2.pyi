@@ -30,10 +30,10 @@ class ExportRecord(_message.Message):
     change_set: _change_set_pb2.ChangeSet
     request: RequestRecord
     session: SessionRecord
-    run: RunRecord
+    run: _session_pb2.Run
     access_event: _access_pb2.AccessEvent
     footer: ExportFooter
-    def __init__(self, header: _Optional[_Union[ExportHeader, _Mapping]] = ..., node_revision: _Optional[_Union[_node_pb2.Node, _Mapping]] = ..., change_set: _Optional[_Union[_change_set_pb2.ChangeSet, _Mapping]] = ..., request: _Optional[_Union[RequestRecord, _Mapping]] = ..., session: _Optional[_Union[SessionRecord, _Mapping]] = ..., run: _Optional[_Union[RunRecord, _Mapping]] = ..., access_event: _Optional[_Union[_access_pb2.AccessEvent, _Mapping]] = ..., footer: _Optional[_Union[ExportFooter, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ExportHeader, _Mapping]] = ..., node_revision: _Optional[_Union[_node_pb2.Node, _Mapping]] = ..., change_set: _Optional[_Union[_change_set_pb2.ChangeSet, _Mapping]] = ..., request: _Optional[_Union[RequestRecord, _Mapping]] = ..., session: _Optional[_Union[SessionRecord, _Mapping]] = ..., run: _Optional[_Union[_session_pb2.Run, _Mapping]] = ..., access_event: _Optional[_Union[_access_pb2.AccessEvent, _Mapping]] = ..., footer: _Optional[_Union[ExportFooter, _Mapping]] = ...) -> None: ...
 
 class ExportHeader(_message.Message):
     __slots__ = ("format_version", "namespace", "change_token", "exported_at", "server_version")
@@ -50,46 +50,42 @@ class ExportHeader(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., exported_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_version: _Optional[str] = ...) -> None: ...
 
 class RequestRecord(_message.Message):
-    __slots__ = ("method", "request_id", "fingerprint", "result_json", "recorded_at")
+    __slots__ = ("method", "request_id", "fingerprint", "result_json", "namespace_revision")
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     RESULT_JSON_FIELD_NUMBER: _ClassVar[int]
-    RECORDED_AT_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_REVISION_FIELD_NUMBER: _ClassVar[int]
     method: str
     request_id: str
     fingerprint: str
     result_json: str
-    recorded_at: _timestamp_pb2.Timestamp
-    def __init__(self, method: _Optional[str] = ..., request_id: _Optional[str] = ..., fingerprint: _Optional[str] = ..., result_json: _Optional[str] = ..., recorded_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    namespace_revision: int
+    def __init__(self, method: _Optional[str] = ..., request_id: _Optional[str] = ..., fingerprint: _Optional[str] = ..., result_json: _Optional[str] = ..., namespace_revision: _Optional[int] = ...) -> None: ...
 
 class SessionRecord(_message.Message):
-    __slots__ = ("session", "bindings")
+    __slots__ = ("session", "request_digest", "bindings")
     SESSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_DIGEST_FIELD_NUMBER: _ClassVar[int]
     BINDINGS_FIELD_NUMBER: _ClassVar[int]
     session: _session_pb2.Session
+    request_digest: str
     bindings: _containers.RepeatedCompositeFieldContainer[BindingRecord]
-    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ..., bindings: _Optional[_Iterable[_Union[BindingRecord, _Mapping]]] = ...) -> None: ...
+    def __init__(self, session: _Optional[_Union[_session_pb2.Session, _Mapping]] = ..., request_digest: _Optional[str] = ..., bindings: _Optional[_Iterable[_Union[BindingRecord, _Mapping]]] = ...) -> None: ...
 
 class BindingRecord(_message.Message):
-    __slots__ = ("binding", "binding_digest", "bound_by", "bound_at")
+    __slots__ = ("binding_version", "binding", "binding_digest", "bound_by", "bound_at")
+    BINDING_VERSION_FIELD_NUMBER: _ClassVar[int]
     BINDING_FIELD_NUMBER: _ClassVar[int]
     BINDING_DIGEST_FIELD_NUMBER: _ClassVar[int]
     BOUND_BY_FIELD_NUMBER: _ClassVar[int]
     BOUND_AT_FIELD_NUMBER: _ClassVar[int]
+    binding_version: int
     binding: _session_pb2.SessionBinding
     binding_digest: str
     bound_by: str
     bound_at: _timestamp_pb2.Timestamp
-    def __init__(self, binding: _Optional[_Union[_session_pb2.SessionBinding, _Mapping]] = ..., binding_digest: _Optional[str] = ..., bound_by: _Optional[str] = ..., bound_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class RunRecord(_message.Message):
-    __slots__ = ("run", "context_sequence")
-    RUN_FIELD_NUMBER: _ClassVar[int]
-    CONTEXT_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    run: _session_pb2.Run
-    context_sequence: int
-    def __init__(self, run: _Optional[_Union[_session_pb2.Run, _Mapping]] = ..., context_sequence: _Optional[int] = ...) -> None: ...
+    def __init__(self, binding_version: _Optional[int] = ..., binding: _Optional[_Union[_session_pb2.SessionBinding, _Mapping]] = ..., binding_digest: _Optional[str] = ..., bound_by: _Optional[str] = ..., bound_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ExportFooter(_message.Message):
     __slots__ = ("counts", "digest")

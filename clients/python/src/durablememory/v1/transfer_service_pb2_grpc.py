@@ -26,7 +26,15 @@ if _version_not_supported:
 
 
 class TransferServiceStub:
-    """Moving a whole namespace, with all its history, out of a store and into another.
+    """Moving a whole namespace, with all its history, out of a store and into
+    another.
+
+    An export in a file, one record per line, shortened:
+
+    {"header": {"format_version": 1, "namespace": {...}, "change_token": {"namespace_revision": "45"}}}
+    {"node_revision": {"id": "office-hours", "revision": "1", "content": "The office opens at 8."}}
+    {"change_set": {"namespace_revision": "1", "chain_digest": "0d5c..."}}
+    {"footer": {"counts": {"nodes": "1", "node_revisions": "1", "change_sets": "1"}, "digest": "e3b0..."}}
     """
 
     def __init__(self, channel):
@@ -48,12 +56,20 @@ class TransferServiceStub:
 
 
 class TransferServiceServicer:
-    """Moving a whole namespace, with all its history, out of a store and into another.
+    """Moving a whole namespace, with all its history, out of a store and into
+    another.
+
+    An export in a file, one record per line, shortened:
+
+    {"header": {"format_version": 1, "namespace": {...}, "change_token": {"namespace_revision": "45"}}}
+    {"node_revision": {"id": "office-hours", "revision": "1", "content": "The office opens at 8."}}
+    {"change_set": {"namespace_revision": "1", "chain_digest": "0d5c..."}}
+    {"footer": {"counts": {"nodes": "1", "node_revisions": "1", "change_sets": "1"}, "digest": "e3b0..."}}
     """
 
     def ExportNamespace(self, request, context):
-        """Streams everything that a namespace has, as it is when the call begins. A stream without a footer is not an export.
-        Needs the operator role.
+        """Streams everything that a namespace has, as it is when the call begins. A
+        stream without a footer is not an export. Needs the operator role.
 
         Reasons: HISTORY_COMPACTED (the history is no longer complete).
         """
@@ -62,11 +78,13 @@ class TransferServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ImportNamespace(self, request_iterator, context):
-        """Takes an export into an empty namespace: all of it or nothing, after every digest, count and chain has been verified.
-        Revisions, citations, times and request records stay as they were; the namespace gets a new history id, and may have
-        another name than the exported one. Needs the administrator role.
+        """Takes an export into an empty namespace: all of it or nothing, after every
+        digest, count and chain has been verified. Revisions, citations, times and
+        request records stay as they were; the namespace gets a new history id, and
+        may have another name than the exported one. Needs the administrator role.
 
-        Reasons: NAMESPACE_NOT_EMPTY, DATA_CORRUPTED (it does not verify), NAMESPACE_TOO_LARGE.
+        Reasons: REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED
+        (the export does not verify), NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -94,7 +112,15 @@ def add_TransferServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TransferService:
-    """Moving a whole namespace, with all its history, out of a store and into another.
+    """Moving a whole namespace, with all its history, out of a store and into
+    another.
+
+    An export in a file, one record per line, shortened:
+
+    {"header": {"format_version": 1, "namespace": {...}, "change_token": {"namespace_revision": "45"}}}
+    {"node_revision": {"id": "office-hours", "revision": "1", "content": "The office opens at 8."}}
+    {"change_set": {"namespace_revision": "1", "chain_digest": "0d5c..."}}
+    {"footer": {"counts": {"nodes": "1", "node_revisions": "1", "change_sets": "1"}, "digest": "e3b0..."}}
     """
 
     @staticmethod
