@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from durable_memory.app.call import Mutation
-from durable_memory.app.change_sets import exact_revisions, integer, parse_ref, ref_json, stage_in
-from durable_memory.domain.canonical import JsonObject, JsonValue
+from durable_memory.app.change_sets import exact_revisions, stage_in
+from durable_memory.app.stored_results import error_json, integer, objects, parse_error, parse_ref, ref_json
+from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.change_set import Activate, ChangeSet, Corroborate, Create, NodeDraft, Operation, SetStatus
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
 from durable_memory.domain.evidence import DecisionInput, EvidenceInput
@@ -114,7 +115,7 @@ class CandidateService:
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
         )
-        items = _objects(outcome.result["items"])
+        items = objects(outcome.result["items"])
         nodes = await exact_revisions(self._store, call, [parse_ref(item["node"]) for item in items])
         return Proposed(
             items=tuple(
@@ -189,7 +190,7 @@ class CandidateService:
                 except DomainError as error:
                     if error.reason is Reason.PERMISSION_DENIED:
                         raise
-                    items.append({"error": _error_json(error), "node": ref_json(ref)})
+                    items.append({"error": error_json(error), "node": ref_json(ref)})
                 else:
                     good.append(operation(ref))
                     items.append({"changed": True, "node": ref_json(NodeRef(ref.node_id, ref.revision + 1))})
@@ -206,7 +207,7 @@ class CandidateService:
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
         )
-        stored = _objects(outcome.result["items"])
+        stored = objects(outcome.result["items"])
         decided = [parse_ref(item["node"]) for item in stored if "error" not in item]
         nodes = {node.ref: node for node in await exact_revisions(self._store, call, decided)}
         return Decided(
@@ -316,30 +317,8 @@ def _not_a_candidate(node: NodeRevision, target: NodeStatus) -> DomainError:
     )
 
 
-def _error_json(error: DomainError) -> JsonObject:
-    metadata: dict[str, JsonValue] = {
-        name: value for name, value in error.metadata.items() if name != "operation_index"
-    }
-    return {"message": error.message, "metadata": metadata, "reason": error.reason.value}
-
-
 def _decided_item(ref: NodeRef, item: JsonObject, nodes: Mapping[NodeRef, NodeRevision]) -> DecidedItem:
     error = item.get("error")
     if isinstance(error, Mapping):
-        return DecidedItem(ref=ref, error=_parse_error(error))
+        return DecidedItem(ref=ref, error=parse_error(error))
     return DecidedItem(ref=ref, node=nodes[parse_ref(item["node"])], changed=item["changed"] is True)
-
-
-def _parse_error(value: JsonObject) -> DomainError:
-    metadata = value["metadata"]
-    if not isinstance(metadata, Mapping):
-        raise TypeError("a stored error's metadata is not an object")
-    return DomainError(
-        Reason(str(value["reason"])), str(value["message"]), **{name: str(item) for name, item in metadata.items()}
-    )
-
-
-def _objects(value: JsonValue) -> list[JsonObject]:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, Mapping) for item in value):
-        raise TypeError("a stored result's items are not a list of objects")
-    return [item for item in value if isinstance(item, Mapping)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from durable_memory.app.call import Mutation
-from durable_memory.domain.canonical import JsonObject, JsonValue
+from durable_memory.app.call import Call, Mutation
+from durable_memory.app.stored_results import integer, parse_refs, refs_json
 from durable_memory.domain.change_set import ChangeSet
 from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.domain.staging import StagedChange, stage
@@ -72,35 +72,8 @@ def stage_in(loaded: Loaded, call: Mutation, change_set: ChangeSet, now: datetim
     )
 
 
-async def exact_revisions(store: Store, call: Mutation, refs: Iterable[NodeRef]) -> tuple[NodeRevision, ...]:
+async def exact_revisions(store: Store, call: Call, refs: Iterable[NodeRef]) -> tuple[NodeRevision, ...]:
     """The revisions that a stored result names, read again: results hold no text."""
     wanted = tuple(refs)
     found = await store.revisions(call.namespace, frozenset(wanted))
     return tuple(found[ref] for ref in wanted)
-
-
-def refs_json(refs: Iterable[NodeRef]) -> list[JsonValue]:
-    return [ref_json(ref) for ref in refs]
-
-
-def ref_json(ref: NodeRef) -> JsonObject:
-    return {"node_id": ref.node_id, "revision": ref.revision}
-
-
-def parse_refs(value: JsonValue) -> list[NodeRef]:
-    if not isinstance(value, list | tuple):
-        raise TypeError("a stored result's references are not a list")
-    return [parse_ref(item) for item in value]
-
-
-def parse_ref(value: JsonValue) -> NodeRef:
-    if not isinstance(value, Mapping):
-        raise TypeError("a stored result's reference is not an object")
-    return NodeRef(str(value["node_id"]), integer(value["revision"]))
-
-
-def integer(value: JsonValue) -> int:
-    """An integer out of a stored result."""
-    if not isinstance(value, int):
-        raise TypeError("a stored result's number is not an integer")
-    return value

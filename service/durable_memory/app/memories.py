@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.change_sets import exact_revisions, integer, parse_ref, ref_json, stage_in
+from durable_memory.app.change_sets import exact_revisions, stage_in
+from durable_memory.app.stored_results import integer, parse_ref, ref_json
 from durable_memory.domain.change_set import (
     Activate,
     AddRelation,
