@@ -135,3 +135,31 @@ def namespace_revision_conflict(expected: int, actual: int) -> DomainError:
         expected=expected,
         actual=actual,
     )
+
+
+def namespace_not_empty(actual: int) -> DomainError:
+    """REVISION_CONFLICT of an import: it expects a namespace that nobody wrote to, not even a session."""
+    return DomainError(Reason.REVISION_CONFLICT, "the namespace holds something already", expected=0, actual=actual)
+
+
+def idempotency_key_reused(method: str, key: str) -> DomainError:
+    return DomainError(
+        Reason.IDEMPOTENCY_KEY_REUSED,
+        f"request id {key} was used for another {method} command",
+        method=method,
+        request_id=key,
+    )
+
+
+def dependency_unavailable(problem: str) -> DomainError:
+    """DEPENDENCY_UNAVAILABLE of the store: nothing was written. `problem` names no host, path or statement."""
+    return DomainError(Reason.DEPENDENCY_UNAVAILABLE, problem, dependency="store")
+
+
+def outcome_unknown() -> DomainError:
+    return DomainError(Reason.OUTCOME_UNKNOWN, "the store failed during commit; repeat with the same request id")
+
+
+def not_serving(state: str, problem: str, /, **metadata: MetadataValue | None) -> DomainError:
+    """NOT_SERVING: `state` is a word for programs, for example `closed` or `schema`."""
+    return DomainError(Reason.NOT_SERVING, problem, state=state, **metadata)

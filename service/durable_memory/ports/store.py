@@ -33,6 +33,7 @@ from typing import Protocol
 from durable_memory.domain.access import AccessEvent, AccessKind, UsageSummary
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.change_set import ChangeSetRecord
+from durable_memory.domain.errors import idempotency_key_reused
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeKind, NodeRef, NodeRevision, NodeStatus
 from durable_memory.domain.session import BindingRecord, Context, Run, Session
@@ -58,6 +59,11 @@ class RequestKey:
     key: str
     fingerprint: str
 
+    def require_same(self, fingerprint: str) -> None:
+        """Raises: IDEMPOTENCY_KEY_REUSED if the stored call asked for something else."""
+        if self.fingerprint != fingerprint:
+            raise idempotency_key_reused(self.method, self.key)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
@@ -65,7 +71,8 @@ class Reads:
 
     `evidence`: (node id, uri, digest) to look up in nodes' histories. `content_digests`: current revisions with this
     content, whatever their status. `revisions`: exact ones, current or not. `latest_runs`: (session id, run id), of
-    which the newest incarnation is loaded. `contexts`: loaded together with their runs' incarnations.
+    which the newest incarnation is loaded: the greatest by (`opened_at`, `incarnation`), so whoever opens another
+    one opens it later than the one before. `contexts`: loaded together with their runs' incarnations.
     """
 
     node_ids: frozenset[str] = frozenset()
@@ -106,7 +113,9 @@ class Decision:
 
     `result` holds ids, revisions and outcomes, never text. `change` needs `Lock.NAMESPACE`. `sessions` and `runs`
     replace the rows with the same identity ((session id), (session id, run id, incarnation)) or add them; a `Context`
-    that exists already is left as it is. Everything may be empty: then only the request record is written.
+    or a piece of `change.new_evidence` that exists already is left as it is. Bindings and events are new; a decision
+    that repeats one, or names a row that does not exist, is a defect and raises INTERNAL with nothing written.
+    Everything may be empty: then only the request record is written.
     """
 
     result: JsonObject
