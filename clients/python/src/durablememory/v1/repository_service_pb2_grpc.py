@@ -235,6 +235,12 @@ class RepositoryServiceServicer:
         Reasons: HISTORY_COMPACTED, HISTORY_CHANGED (the expected history is gone),
         REVISION_NOT_FOUND (the namespace has not got that far), NOT_SERVING (the
         server drains; resume elsewhere).
+
+        To follow a namespace for ever: take a snapshot, keep its change token, watch
+        after its revision with its history id, apply each change together with its
+        token, and on any end of the stream watch again after the last token applied.
+        On HISTORY_COMPACTED or HISTORY_CHANGED, begin with a snapshot again. Changes
+        may be applied twice without harm: a node revision never changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
