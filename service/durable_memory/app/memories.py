@@ -226,7 +226,7 @@ class MemoryService:
         Raises: REVISION_NOT_FOUND if no such revision has this digest.
         """
         node = (await self._store.revisions(call.namespace, {citation.ref})).get(citation.ref)
-        if node is None or not citation.names(node) or node.valid_from != citation.namespace_revision:
+        if node is None or not citation.names(node):
             raise revision_not_found(citation.ref)
         return node
 

@@ -129,7 +129,7 @@ class RepositoryReader:
         head = await self._store.head(call.namespace)
         ref = target.ref if isinstance(target, Citation) else target
         node = (await self._store.revisions(call.namespace, {ref})).get(ref)
-        if node is None or (isinstance(target, Citation) and Citation.of(node) != target):
+        if node is None or (isinstance(target, Citation) and not target.names(node)):
             raise revision_not_found(ref)
         return head.token, node
 

@@ -36,11 +36,15 @@ class Citation:
         return NodeRef(self.node_id, self.revision)
 
     def names(self, node: NodeRevision) -> bool:
-        """Whether this is `node`'s text: revision and digest decide, not what else the namespace did meanwhile."""
-        return (self.node_id, self.revision, self.content_digest) == (
-            node.node_id,
-            node.revision,
-            node.content_digest,
+        """Whether this is `node`'s text: revision and digest decide, not what else the namespace did meanwhile.
+
+        A namespace revision of 0 is one that the caller left out; any other has to be the right one.
+        """
+        return (
+            self.node_id == node.node_id
+            and self.revision == node.revision
+            and self.content_digest == node.content_digest
+            and self.namespace_revision in (0, node.valid_from)
         )
 
     def __str__(self) -> str:

@@ -192,20 +192,20 @@ class _Staging:
         return explicit
 
     def _offered_times(self) -> Iterator[tuple[str, datetime]]:
+        """Every explicit time, with the path that the contract has for it."""
         for index, operation in enumerate(self._change_set.operations):
-            prefix = f"operations[{index}].{operation.name}"
+            path = f"operations[{index}].{operation.name}"
+            inner = f"{path}.memory" if isinstance(operation, Create) else path
             for position, item in enumerate(evidence_of(operation)):
                 if item.occurred_at is not None:
-                    yield f"{prefix}.evidence[{position}].occurred_at", item.occurred_at
+                    yield f"{inner}.evidence[{position}].occurred_at", item.occurred_at
             if isinstance(operation, Create):
-                own = {"occurred_at": operation.draft.occurred_at, "created_at": operation.created_at}
-            elif isinstance(operation, Revise):
-                own = {"occurred_at": operation.occurred_at}
-            else:
-                own = {}
-            for name, time in own.items():
-                if time is not None:
-                    yield f"{prefix}.{name}", time
+                if operation.draft.occurred_at is not None:
+                    yield f"{inner}.occurred_at", operation.draft.occurred_at
+                if operation.created_at is not None:
+                    yield f"{path}.created_at", operation.created_at
+            elif isinstance(operation, Revise) and operation.occurred_at is not None:
+                yield f"{path}.occurred_at", operation.occurred_at
 
     # Operations
 

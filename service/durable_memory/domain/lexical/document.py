@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,8 +32,8 @@ def coverage_document_tokens(document: IndexedDocument) -> frozenset[str]:
     return coverage_tokens(document.author) | coverage_tokens(document.content)
 
 
-def bm25f_fields(document: IndexedDocument) -> tuple[Counter[str], ...]:
-    """How often each token stands in each field: own first, then one field for each of the surroundings.
+def bm25f_field_tokens(document: IndexedDocument) -> tuple[list[str], ...]:
+    """The tokens of each field: own first, then one field for each of the surroundings.
 
     The own field is author, content and the date words of the occurrence time, each cut into tokens by itself, so
     that a name never runs together with the text after it.
@@ -42,4 +41,4 @@ def bm25f_fields(document: IndexedDocument) -> tuple[Counter[str], ...]:
     own = bm25f_tokens(document.author) + bm25f_tokens(document.content)
     if document.occurred_at is not None:
         own += bm25f_tokens(date_words(document.occurred_at))
-    return (Counter(own), *(Counter(bm25f_tokens(text)) for text in document.surroundings))
+    return (own, *map(bm25f_tokens, document.surroundings))

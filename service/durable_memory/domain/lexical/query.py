@@ -56,6 +56,8 @@ class LexicalFilter:
 
     def refusal(self, document: IndexedDocument) -> str | None:
         """The name of the first field that `document` fails, `None` where it passes: the meaning of a filter."""
+        if document.node_id in self.excluded_ids:
+            return "excluded_ids"
         if self.kinds and document.kind not in self.kinds:
             return "kinds"
         if any(document.labels.get(key) != value for key, value in self.labels.items()):
@@ -64,8 +66,6 @@ class LexicalFilter:
             return "occurred_at"
         if not _within(document.updated_at, self.updated_from, self.updated_until):
             return "updated_at"
-        if document.node_id in self.excluded_ids:
-            return "excluded_ids"
         return None
 
 

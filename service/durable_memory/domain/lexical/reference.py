@@ -17,7 +17,7 @@ from durable_memory.domain.lexical.bm25f import (
     weighted_frequency,
 )
 from durable_memory.domain.lexical.coverage_tokens import coverage_tokens
-from durable_memory.domain.lexical.document import IndexedDocument, bm25f_fields, coverage_document_tokens
+from durable_memory.domain.lexical.document import IndexedDocument, bm25f_field_tokens, coverage_document_tokens
 from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE, LEXICAL_PROFILES
 from durable_memory.domain.lexical.query import (
     ANY_DOCUMENT,
@@ -55,7 +55,7 @@ class _Corpus:
     """Counts and average lengths over the documents of a namespace."""
 
     def __init__(self, documents: Sequence[IndexedDocument]) -> None:
-        self.fields = [bm25f_fields(document) for document in documents]
+        self.fields = [tuple(map(Counter, bm25f_field_tokens(document))) for document in documents]
         self._own: Counter[str] = Counter()
         self._around: Counter[str] = Counter()
         totals = [0] * FIELD_COUNT
