@@ -198,7 +198,7 @@ class RepositoryReader:
         A `ChangeToken` also names the history that the watcher has followed. An idle report comes after what was
         there at the start, and whenever a few seconds went by without a change.
 
-        Raises: HISTORY_COMPACTED (oldest) if the namespace now has another history, or is behind `after`.
+        Raises: HISTORY_CHANGED if the namespace now has another history, or is behind `after`.
         """
         head = await self._store.head(call.namespace)
         if isinstance(after, ChangeToken) and after.history_id != head.history_id:
@@ -256,9 +256,8 @@ def _snapshot_too_large() -> DomainError:
 
 def _other_history(head: Head) -> DomainError:
     return DomainError(
-        Reason.HISTORY_COMPACTED,
+        Reason.HISTORY_CHANGED,
         "the namespace does not continue the history that was watched; read it afresh",
         history_id=head.history_id,
-        oldest=0,
         actual=head.revision,
     )

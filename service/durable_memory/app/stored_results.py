@@ -45,6 +45,12 @@ def integer(value: JsonValue) -> int:
     return value
 
 
+def number(value: JsonValue) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _unreadable("number")
+    return float(value)
+
+
 def error_json(error: DomainError) -> JsonObject:
     """A refusal of one item of a batch."""
     metadata: dict[str, JsonValue] = {

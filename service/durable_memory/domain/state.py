@@ -23,7 +23,8 @@ class Head:
 
     `history_id` names the line of history: a restore or an import mints another. `chain_digest` covers every change
     set up to `revision`; views are keyed by the three. Counts are of current revisions; `active_bytes` is the UTF-8
-    size of the ACTIVE nodes' content, author and surroundings.
+    size of the ACTIVE nodes' content, author and surroundings. `session_revision` counts the writes that opened,
+    rebound or closed a session, so that a copy of a session is known to be current without reading it again.
     """
 
     history_id: str
@@ -32,6 +33,7 @@ class Head:
     node_count: int = 0
     active_count: int = 0
     active_bytes: int = 0
+    session_revision: int = 0
 
     @property
     def token(self) -> ChangeToken:

@@ -1,0 +1,401 @@
+"""Recall: what an agent may be reminded of, found in a view that is as new as the call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
+
+from durable_memory.app.access import AccessService, admission_decision, admission_reads
+from durable_memory.app.call import Call, Mutation
+from durable_memory.app.recall_result import (
+    AdmittedRecall,
+    BranchScore,
+    Degradation,
+    DegradationReason,
+    Explanation,
+    HitRelation,
+    RecallAnswer,
+    RecallChannel,
+    RecallHit,
+)
+from durable_memory.app.sessions import PolicyDefaults, PolicyRequest
+from durable_memory.app.stored_results import integer, number, objects, parse_ref, ref_json
+from durable_memory.app.views.cache import ViewCache
+from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.app.views.view import View, document_of
+from durable_memory.domain.access import AccessItem
+from durable_memory.domain.canonical import JsonObject
+from durable_memory.domain.errors import DomainError, Reason, invalid_field, limit_exceeded, node_not_found
+from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter, LexicalHit, has_searchable_text
+from durable_memory.domain.limits import QUERY_MAX_BYTES
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, RelationKind
+from durable_memory.domain.session import RecallMode, RecallPolicy, Session, session_not_found
+from durable_memory.domain.state import ChangeToken, Head
+from durable_memory.ports.runtime import Clock
+from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Store
+
+_INLINE_QUERY_BYTES: Final = 1_024
+_INLINE_DOCUMENTS: Final = 50_000
+"""Up to both, a search takes so little time that a thread would cost more than the event loop can lose."""
+
+_SESSION_CACHE: Final = 10_000
+
+
+class RecallService:
+    """Active recall for sessions, preview without one, and the explanation of both. Pure but for `admit`."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        views: ViewCache,
+        revisions: RevisionCache,
+        access: AccessService,
+        defaults: PolicyDefaults,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._views = views
+        self._revisions = revisions
+        self._access = access
+        self._defaults = defaults
+        self._sessions: OrderedDict[tuple[bytes, str], tuple[str, int, Session]] = OrderedDict()
+
+    async def active(
+        self,
+        call: Call,
+        session_id: str,
+        query: str,
+        filter: LexicalFilter = ANY_DOCUMENT,
+        mode: RecallMode | None = None,
+    ) -> RecallAnswer:
+        """The session's recall. Sees every change set acknowledged before it began, from any replica.
+
+        Raises: INVALID_FIELD, LIMIT_EXCEEDED, SESSION_NOT_FOUND, SESSION_CLOSED, SEMANTIC_UNAVAILABLE,
+        NAMESPACE_TOO_LARGE.
+        """
+        check_query(query)
+        head, view = await self._views.view(call.namespace)
+        session = await self._session(call.namespace, session_id, head)
+        session.require_open()
+        return await self._recall(call, view, query, filter, _narrowed(session.binding.policy, mode))
+
+    async def preview(
+        self, call: Call, query: str, request: PolicyRequest, filter: LexicalFilter = ANY_DOCUMENT
+    ) -> RecallAnswer:
+        """A recall under a policy given with the call, for people and tools that have no session."""
+        check_query(query)
+        policy = self._defaults.settle(request)
+        _, view = await self._views.view(call.namespace)
+        return await self._recall(call, view, query, filter, policy)
+
+    async def active_admitted(
+        self,
+        call: Mutation,
+        session_id: str,
+        context_id: str,
+        query: str,
+        filter: LexicalFilter = ANY_DOCUMENT,
+        mode: RecallMode | None = None,
+    ) -> AdmittedRecall:
+        """Recall and admit in one call. A repeat of the request returns the hits of the first, whatever changed since.
+
+        Raises: as `active` and `AccessService.admit`.
+        """
+        check_query(query)
+        stored = await self._store.find_request(call.namespace, call.request.method, call.request.key)
+        if stored is None:
+            answer = await self.active(call, session_id, query, filter, mode)
+            result = await self._admit(call, session_id, context_id, answer)
+        else:
+            stored.request.require_same(call.request.fingerprint)
+            result = stored.result
+        return await self._stored_answer(call, result)
+
+    async def explain(
+        self,
+        call: Call,
+        session_id: str,
+        node_id: str,
+        query: str,
+        filter: LexicalFilter = ANY_DOCUMENT,
+        mode: RecallMode | None = None,
+    ) -> Explanation:
+        """Status, terms, score against the floors, rank, and what cut the memory off, if anything did.
+
+        Raises: as `active`, and NODE_NOT_FOUND.
+        """
+        check_query(query)
+        head, view = await self._views.view(call.namespace)
+        session = await self._session(call.namespace, session_id, head)
+        session.require_open()
+        policy = _narrowed(session.binding.policy, mode)
+        _settled_mode(policy)
+        nodes = await self._store.nodes_at(call.namespace, {node_id}, view.key.revision)
+        if node_id not in nodes:
+            raise node_not_found(node_id)
+        explanation = await asyncio.to_thread(
+            view.index.explain,
+            query,
+            policy.lexical_profile,
+            node_id,
+            limit=policy.max_results,
+            filter=filter,
+            min_score=policy.min_score,
+            min_relative_score=policy.min_relative_score,
+        )
+        return Explanation(token=view.key.token, node=nodes[node_id], mode=RecallMode.LEXICAL, lexical=explanation)
+
+    # One recall in one view
+
+    async def _recall(
+        self, call: Call, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy
+    ) -> RecallAnswer:
+        degradation = _settled_mode(policy)
+        found = await self._search(view, query, filter, policy)
+        nodes = await self._revisions.get(call.namespace, [NodeRef(hit.node_id, hit.revision) for hit in found])
+        others = await self._other_ends(call.namespace, view, nodes)
+        now = self._clock.now()
+        hits = [
+            RecallHit(
+                node=node,
+                rank=hit.rank,
+                score=hit.score,
+                channel=RecallChannel.LEXICAL,
+                lexical=BranchScore(hit.rank, hit.score),
+                relations=_relations(node, others),
+                age=now - node.updated_at,
+            )
+            for hit, node in zip(found, nodes, strict=True)
+        ]
+        related = _related(hits, others, policy, filter)
+        if related:
+            ends = await self._other_ends(call.namespace, view, [node for _, node in related])
+            hits.extend(
+                RecallHit(
+                    node=node,
+                    rank=len(hits) + place,
+                    score=0.0,
+                    channel=RecallChannel.RELATED,
+                    lexical=None,
+                    relations=_relations(node, ends),
+                    age=now - node.updated_at,
+                    related_to=source,
+                )
+                for place, (source, node) in enumerate(related, start=1)
+            )
+        return RecallAnswer(
+            token=view.key.token,
+            mode=RecallMode.LEXICAL,
+            degradation=degradation,
+            searched_nodes=len(view.index),
+            hits=tuple(hits),
+        )
+
+    async def _search(self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy) -> list[LexicalHit]:
+        def search() -> list[LexicalHit]:
+            return view.index.search(
+                query,
+                policy.lexical_profile,
+                limit=policy.max_results,
+                filter=filter,
+                min_score=policy.min_score,
+                min_relative_score=policy.min_relative_score,
+            )
+
+        if len(query) <= _INLINE_QUERY_BYTES and len(view.index) <= _INLINE_DOCUMENTS:
+            return search()
+        return await asyncio.to_thread(search)
+
+    async def _other_ends(
+        self, namespace: Namespace, view: View, nodes: Sequence[NodeRevision]
+    ) -> dict[str, NodeRevision]:
+        """The nodes at the other ends of some nodes' relations, as they were at the view's revision."""
+        ids = {relation.node_id for node in nodes for relation in node.relations}
+        if not ids:
+            return {}
+        return dict(await self._store.nodes_at(namespace, ids, view.key.revision))
+
+    # Sessions
+
+    async def _session(self, namespace: Namespace, session_id: str, head: Head) -> Session:
+        """The stored session, as of `head`: the head counts the writes of sessions, so a copy is known to be new."""
+        key = (namespace.key, session_id)
+        cached = self._sessions.get(key)
+        if cached is not None and cached[:2] == (head.history_id, head.session_revision):
+            self._sessions.move_to_end(key)
+            return cached[2]
+        session = await self._store.get_session(namespace, session_id)
+        if session is None:
+            raise session_not_found(session_id)
+        self._sessions[key] = (head.history_id, head.session_revision, session)
+        if len(self._sessions) > _SESSION_CACHE:
+            self._sessions.popitem(last=False)
+        return session
+
+    # Recall and admission as one mutation
+
+    async def _admit(self, call: Mutation, session_id: str, context_id: str, answer: RecallAnswer) -> JsonObject:
+        items = [AccessItem(ref=hit.node.ref) for hit in answer.hits]
+        now = self._clock.now()
+
+        def decide(loaded: Loaded) -> Decision:
+            admitted = admission_decision(loaded, call, session_id, context_id, items, now)
+            return replace(admitted, result={**admitted.result, "recall": _answer_json(answer)})
+
+        plan = Plan(
+            lock=Lock.NODES,
+            reads=admission_reads(session_id, context_id, items),
+            decide=decide,
+            request=call.request,
+        )
+        return (await self._store.transact(call.namespace, plan)).result
+
+    async def _stored_answer(self, call: Mutation, result: JsonObject) -> AdmittedRecall:
+        """The answer that a stored result describes; texts and relations are read again."""
+        recall = objects([result["recall"]])[0]
+        token = ChangeToken(history_id=str(recall["history_id"]), namespace_revision=integer(recall["at"]))
+        recorded = await self._access.recorded(call, result, token)
+        admitted = {outcome.ref for outcome in recorded.outcomes if outcome.error is None}
+        stored = [hit for hit in objects(recall["hits"]) if parse_ref(hit["node"]) in admitted]
+        nodes = await self._revisions.get(call.namespace, [parse_ref(hit["node"]) for hit in stored])
+        ids = {relation.node_id for node in nodes for relation in node.relations}
+        others = await self._store.nodes_at(call.namespace, ids, token.namespace_revision) if ids else {}
+        now = self._clock.now()
+        hits = tuple(
+            _hit_of_json(hit, rank, node, _relations(node, others), now - node.updated_at)
+            for rank, (hit, node) in enumerate(zip(stored, nodes, strict=True), start=1)
+        )
+        degradation = recall["degradation"]
+        return AdmittedRecall(
+            answer=RecallAnswer(
+                token=token,
+                mode=RecallMode[str(recall["mode"])],
+                degradation=None if degradation is None else _degradation(DegradationReason[str(degradation)]),
+                searched_nodes=integer(recall["searched_nodes"]),
+                hits=hits,
+            ),
+            admissions=recorded.outcomes,
+            next_context_id=recorded.next_context_id,
+        )
+
+
+def check_query(query: str) -> None:
+    """Raises: LIMIT_EXCEEDED, INVALID_FIELD for a query without a letter or digit of any script."""
+    size = len(query.encode("utf-8", "surrogatepass"))
+    if size > QUERY_MAX_BYTES:
+        raise limit_exceeded("query", QUERY_MAX_BYTES, size, "bytes")
+    if "\0" in query:
+        raise invalid_field("query", "has a NUL character", position=query.index("\0"))
+    if not has_searchable_text(query):
+        raise invalid_field("query", "has no letter or digit")
+
+
+def _narrowed(policy: RecallPolicy, mode: RecallMode | None) -> RecallPolicy:
+    return policy if mode is None else replace(policy, mode=mode)
+
+
+def _settled_mode(policy: RecallPolicy) -> Degradation | None:
+    """What AUTO has to say of the branch that it goes without.
+
+    Raises: SEMANTIC_UNAVAILABLE for an explicit mode that is not possible; it never turns into another.
+    """
+    if policy.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
+        raise DomainError(
+            Reason.SEMANTIC_UNAVAILABLE,
+            f"mode {policy.mode.name} is not possible: the session is bound to no semantic generation",
+            cause=DegradationReason.SEMANTIC_NOT_CONFIGURED.name,
+            mode=policy.mode.name,
+        )
+    if policy.mode is RecallMode.AUTO:
+        return _degradation(DegradationReason.SEMANTIC_NOT_CONFIGURED)
+    return None
+
+
+def _degradation(reason: DegradationReason) -> Degradation:
+    return Degradation(reason=reason, message=_DEGRADATION_MESSAGES[reason])
+
+
+_DEGRADATION_MESSAGES: Final = {
+    DegradationReason.SEMANTIC_NOT_CONFIGURED: "no semantic generation is bound; lexical recall only",
+}
+
+
+def _relations(node: NodeRevision, others: Mapping[str, NodeRevision]) -> tuple[HitRelation, ...]:
+    return tuple(
+        HitRelation(relation.kind, relation.node_id, others[relation.node_id].status)
+        for relation in node.relations
+        if relation.node_id in others
+    )
+
+
+def _related(
+    hits: Sequence[RecallHit],
+    others: Mapping[str, NodeRevision],
+    policy: RecallPolicy,
+    filter: LexicalFilter,
+) -> list[tuple[str, NodeRevision]]:
+    """One hop of RELATED_TO from each hit, in order: (hit's node id, node), within both bounds of the policy."""
+    room = policy.max_results - len(hits)
+    lookups = policy.related_lookups
+    taken = {hit.node.node_id for hit in hits}
+    found: list[tuple[str, NodeRevision]] = []
+    for hit in hits:
+        for relation in hit.node.relations:
+            if len(found) >= room or lookups <= 0:
+                return found
+            if relation.kind is not RelationKind.RELATED_TO or relation.node_id in taken:
+                continue
+            lookups -= 1
+            taken.add(relation.node_id)
+            node = others.get(relation.node_id)
+            if node is None or node.status is not NodeStatus.ACTIVE or filter.refusal(document_of(node)):
+                continue
+            found.append((hit.node.node_id, node))
+    return found
+
+
+def _answer_json(answer: RecallAnswer) -> JsonObject:
+    return {
+        "at": answer.token.namespace_revision,
+        "degradation": None if answer.degradation is None else answer.degradation.reason.name,
+        "history_id": answer.token.history_id,
+        "hits": [
+            {
+                "channel": hit.channel.name,
+                "lexical_rank": None if hit.lexical is None else hit.lexical.rank,
+                "lexical_score": None if hit.lexical is None else hit.lexical.score,
+                "node": ref_json(hit.node.ref),
+                "related_to": hit.related_to,
+                "score": hit.score,
+            }
+            for hit in answer.hits
+        ],
+        "mode": answer.mode.name,
+        "searched_nodes": answer.searched_nodes,
+    }
+
+
+def _hit_of_json(
+    stored: JsonObject, rank: int, node: NodeRevision, relations: tuple[HitRelation, ...], age: timedelta
+) -> RecallHit:
+    lexical_rank, lexical_score, related_to = (
+        stored["lexical_rank"],
+        stored["lexical_score"],
+        stored["related_to"],
+    )
+    return RecallHit(
+        node=node,
+        rank=rank,
+        score=number(stored["score"]),
+        channel=RecallChannel[str(stored["channel"])],
+        lexical=None if lexical_rank is None else BranchScore(integer(lexical_rank), number(lexical_score)),
+        relations=relations,
+        age=age,
+        related_to=None if related_to is None else str(related_to),
+    )

@@ -1,0 +1,108 @@
+"""What a recall answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+
+from durable_memory.app.access import AccessOutcome
+from durable_memory.app.views.explanation import LexicalExplanation
+from durable_memory.domain.node import NodeRevision, NodeStatus, RelationKind
+from durable_memory.domain.session import RecallMode
+from durable_memory.domain.state import ChangeToken
+
+
+class RecallChannel(IntEnum):
+    """How a hit was found. Numbers equal the contract's."""
+
+    LEXICAL = 1
+    SEMANTIC = 2
+    HYBRID = 3
+    RELATED = 4
+
+
+class DegradationReason(IntEnum):
+    """Why AUTO answered with less than it could. Numbers equal the contract's."""
+
+    SEMANTIC_NOT_CONFIGURED = 1
+    INDEX_UNAVAILABLE = 2
+    INDEX_NOT_BUILT = 3
+    INDEX_REGRESSED = 4
+    INDEX_CORRUPTED = 5
+    PROVIDER_FAILED = 6
+    DEADLINE = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degradation:
+    """Said in the answer, in a metric and in health."""
+
+    reason: DegradationReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BranchScore:
+    """A hit's place, from 1, and score in one branch, before fusion."""
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class HitRelation:
+    """An edge of a hit, with the other end's status at the revision that the recall answers for."""
+
+    kind: RelationKind
+    node_id: str
+    status: NodeStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallHit:
+    """One memory of an answer. `related_to` is the hit that a RELATED one was reached from."""
+
+    node: NodeRevision
+    rank: int
+    score: float
+    channel: RecallChannel
+    lexical: BranchScore | None
+    relations: tuple[HitRelation, ...]
+    age: timedelta
+    related_to: str | None = None
+
+    @property
+    def disputed(self) -> bool:
+        """Whether another memory contradicts it, which alone leaves both ACTIVE."""
+        return any(relation.kind is RelationKind.CONFLICTS_WITH for relation in self.relations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallAnswer:
+    """Hits, best first, and what they were looked for in."""
+
+    token: ChangeToken
+    mode: RecallMode
+    degradation: Degradation | None
+    searched_nodes: int
+    hits: tuple[RecallHit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmittedRecall:
+    """A recall whose hits were admitted in the same call: only admitted ones are in the answer."""
+
+    answer: RecallAnswer
+    admissions: tuple[AccessOutcome, ...]
+    next_context_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why one memory is, or is not, in the answer to a query."""
+
+    token: ChangeToken
+    node: NodeRevision
+    mode: RecallMode
+    lexical: LexicalExplanation

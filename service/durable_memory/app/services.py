@@ -1,0 +1,69 @@
+"""All use cases, built over one store: what the gRPC surface is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from durable_memory.app.access import AccessService
+from durable_memory.app.candidates import CandidateService
+from durable_memory.app.change_sets import ChangeSetService
+from durable_memory.app.memories import MemoryService
+from durable_memory.app.recall import RecallService
+from durable_memory.app.repository import RepositoryReader
+from durable_memory.app.sessions import PolicyDefaults, SessionService
+from durable_memory.app.transfer import TransferService
+from durable_memory.app.views.cache import ViewCache
+from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.domain.lexical.profiles import DEFAULT_LEXICAL_PROFILE, LEXICAL_PROFILES
+from durable_memory.ports.runtime import Clock, Ids
+from durable_memory.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppServices:
+    """The use cases, and what the process keeps in memory for them."""
+
+    change_sets: ChangeSetService
+    memories: MemoryService
+    candidates: CandidateService
+    sessions: SessionService
+    recall: RecallService
+    access: AccessService
+    repository: RepositoryReader
+    transfer: TransferService
+    defaults: PolicyDefaults
+    views: ViewCache
+    revisions: RevisionCache
+
+    async def close(self) -> None:
+        """Stop what the use cases do on their own; the store is the caller's to close."""
+        await self.views.close()
+
+
+def build_services(
+    store: Store,
+    clock: Clock,
+    ids: Ids,
+    *,
+    view_budget_bytes: int,
+    view_max_bytes: int,
+    revision_cache_bytes: int,
+) -> AppServices:
+    """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits."""
+    defaults = PolicyDefaults(lexical_profile=DEFAULT_LEXICAL_PROFILE, lexical_profiles=frozenset(LEXICAL_PROFILES))
+    views = ViewCache(store, budget_bytes=view_budget_bytes, view_max_bytes=view_max_bytes)
+    revisions = RevisionCache(store, budget_bytes=revision_cache_bytes)
+    access = AccessService(store, clock)
+    return AppServices(
+        change_sets=ChangeSetService(store, clock),
+        memories=MemoryService(store, clock, ids),
+        candidates=CandidateService(store, clock, ids),
+        sessions=SessionService(store, clock, ids, defaults),
+        recall=RecallService(store, clock, views, revisions, access, defaults),
+        access=access,
+        repository=RepositoryReader(store),
+        transfer=TransferService(store, clock, ids),
+        defaults=defaults,
+        views=views,
+        revisions=revisions,
+    )

@@ -1,0 +1,179 @@
+"""What an export has to prove before a byte of it is written.
+
+Digests of every text and revision, the chain over all change sets, the order of revisions, the status machine and its
+gate, and that every reference leads somewhere. So a damaged file is refused, and one written by hand cannot bring a
+memory into recall that no decision let in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from durable_memory.app.transfer_records import (
+    ExportFooter,
+    ExportHeader,
+    ExportRecord,
+    RecordDigest,
+    SessionExport,
+    TransferCounts,
+)
+from durable_memory.domain.access import AccessEvent
+from durable_memory.domain.change_set import CHAIN_START, ChangeSetRecord, chain
+from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, content_digest
+from durable_memory.domain.session import Context, Run
+from durable_memory.domain.status import INITIAL, TRANSITIONS
+from durable_memory.ports.store import NamespaceCopy, RequestRecord
+
+
+def verified_copy(namespace: Namespace, records: Sequence[ExportRecord]) -> tuple[NamespaceCopy, TransferCounts]:
+    """The namespace that `records` describe, if all of it verifies.
+
+    Raises: DATA_CORRUPTED (record: its place from 0, problem), INVALID_FIELD for another namespace.
+    """
+    if len(records) < 2 or not isinstance(records[0], ExportHeader) or not isinstance(records[-1], ExportFooter):
+        raise _refused(max(len(records) - 1, 0), "the export is not complete: its header or footer is missing")
+    header, footer = records[0], records[-1]
+    if header.namespace != namespace:
+        raise invalid_field("namespace", "is not the one that was exported")
+    verification = _Verification(namespace)
+    for place, record in enumerate(records[1:-1], start=1):
+        verification.add(place, record)
+    return verification.finish(len(records) - 1, header, footer)
+
+
+class _Verification:
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._digest = RecordDigest()
+        self._chain = CHAIN_START
+        self._latest: dict[str, NodeRevision] = {}
+        self._decisions: dict[str, set[tuple[str, str]]] = {}
+        self._pending: dict[NodeRef, NodeRevision] = {}
+        self._refs: set[NodeRef] = set()
+        self._revisions: list[NodeRevision] = []
+        self._change_sets: list[ChangeSetRecord] = []
+        self._requests: dict[tuple[str, str], RequestRecord] = {}
+        self._sessions: dict[str, SessionExport] = {}
+        self._runs: list[Run] = []
+        self._contexts: dict[str, Context] = {}
+        self._events: dict[str, AccessEvent] = {}
+
+    def add(self, place: int, record: ExportRecord) -> None:
+        match record:
+            case NodeRevision():
+                self._node(place, record)
+            case ChangeSetRecord():
+                self._change_set(place, record)
+            case RequestRecord():
+                key = (record.request.method, record.request.key)
+                _require(place, key not in self._requests, "a request occurs twice")
+                _require(place, 0 <= record.namespace_revision <= len(self._change_sets), "a request has no revision")
+                self._requests[key] = record
+            case SessionExport():
+                self._session(place, record)
+            case Run():
+                self._run(place, record)
+            case AccessEvent():
+                self._event(place, record)
+            case ExportHeader() | ExportFooter():
+                raise _refused(place, "a header or footer stands inside the export")
+        self._digest.add(record)
+
+    def finish(self, place: int, header: ExportHeader, footer: ExportFooter) -> tuple[NamespaceCopy, TransferCounts]:
+        _require(place, not self._pending, "a node revision belongs to no change set")
+        _require(place, self._digest.counts() == footer.counts, "the counts do not agree")
+        _require(place, self._digest.hex() == footer.digest, "the digest over all records does not agree")
+        _require(place, header.token.namespace_revision == len(self._change_sets), "change sets are missing")
+        _require(place, header.chain_digest == self._chain, "the history's chain digest does not agree")
+        copy = NamespaceCopy(
+            chain_digest=self._chain,
+            revision=len(self._change_sets),
+            revisions=self._revisions,
+            change_sets=self._change_sets,
+            requests=list(self._requests.values()),
+            sessions=[item.session for item in self._sessions.values()],
+            bindings=[binding for item in self._sessions.values() for binding in item.bindings],
+            runs=self._runs,
+            contexts=list(self._contexts.values()),
+            events=list(self._events.values()),
+        )
+        return copy, footer.counts
+
+    def _node(self, place: int, node: NodeRevision) -> None:
+        before = self._latest.get(node.node_id)
+        _require(place, node.valid_to is None, "a node revision says when it ended")
+        _require(place, node.content_digest == content_digest(node.content), "a content digest does not agree")
+        _require(place, node.valid_from == len(self._change_sets) + 1, "a node revision is out of order")
+        _require(place, node.revision == (before.revision if before else 0) + 1, "a node revision is missing")
+        known = self._decisions.setdefault(node.node_id, set())
+        decisions = {item.identity for item in node.evidence if item.kind.decides}
+        if before is None:
+            _require(place, node.status in INITIAL, "a node begins with a status that none can begin with")
+        else:
+            moved = before.status is not node.status
+            _require(place, not moved or node.status in TRANSITIONS[before.status], "a status move does not exist")
+        let_in = before is None or before.status is not NodeStatus.ACTIVE or before.content != node.content
+        if node.status is NodeStatus.ACTIVE and let_in:
+            _require(place, bool(decisions - known and node.decided_by), "a memory is ACTIVE without a decision")
+        known |= decisions
+        self._latest[node.node_id] = node
+        self._pending[node.ref] = node
+        self._refs.add(node.ref)
+        self._revisions.append(node)
+
+    def _change_set(self, place: int, record: ChangeSetRecord) -> None:
+        _require(place, record.namespace_revision == len(self._change_sets) + 1, "a change set is out of order")
+        for change in record.changes:
+            node = self._pending.pop(NodeRef(change.node_id, change.revision), None)
+            _require(place, node is not None, "a change set names a node revision that is not there")
+            if node is not None:
+                _require(place, node.digest() == change.revision_digest, "a node revision's digest does not agree")
+        _require(place, not self._pending, "a node revision belongs to no change set")
+        self._chain = chain(self._chain, record.namespace_revision, record.digest())
+        _require(place, self._chain == record.chain_digest, "the chain digest does not agree")
+        self._change_sets.append(record)
+
+    def _session(self, place: int, record: SessionExport) -> None:
+        session_id = record.session.session_id
+        _require(place, session_id not in self._sessions, "a session occurs twice")
+        versions = [item.binding_version for item in record.bindings]
+        _require(place, versions == list(range(1, len(versions) + 1)) and bool(versions), "a binding is missing")
+        for item in record.bindings:
+            _require(place, item.session_id == session_id, "a binding belongs to another session")
+            _require(place, item.binding.namespace == self._namespace, "a binding names another namespace")
+        last = record.bindings[-1]
+        current = (last.binding, last.binding_version) == (record.session.binding, record.session.binding_version)
+        _require(place, current, "a session's binding is not its last one")
+        self._sessions[session_id] = record
+
+    def _run(self, place: int, run: Run) -> None:
+        _require(place, run.session_id in self._sessions, "a run belongs to no session")
+        _require(place, 0 <= run.sequence <= 10_000_000, "a run's sequence is out of bounds")
+        contexts = [
+            Context.of(run.session_id, run.run_id, run.incarnation, sequence) for sequence in range(run.sequence + 1)
+        ]
+        _require(place, contexts[-1].context_id == run.context_id, "a context id does not agree")
+        _require(place, contexts[0].context_id not in self._contexts, "a run occurs twice")
+        self._contexts.update((context.context_id, context) for context in contexts)
+        self._runs.append(run)
+
+    def _event(self, place: int, event: AccessEvent) -> None:
+        _require(place, event.event_id not in self._events, "an access event occurs twice")
+        context = self._contexts.get(event.context_id)
+        known = context is not None and context.session_id == event.session_id
+        _require(place, known, "an access event belongs to no context")
+        _require(place, event.ref in self._refs, "an access event names a revision that is not there")
+        self._events[event.event_id] = event
+
+
+def _require(place: int, holds: bool, problem: str) -> None:
+    if not holds:
+        raise _refused(place, problem)
+
+
+def _refused(place: int, problem: str) -> DomainError:
+    return DomainError(
+        Reason.DATA_CORRUPTED, f"the import is refused at record {place}: {problem}", record=place, problem=problem
+    )

@@ -1,0 +1,1 @@
+"""Views of hot namespaces: what recall reads instead of the store."""

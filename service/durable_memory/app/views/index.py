@@ -1,0 +1,182 @@
+"""The lexical index of one namespace: immutable, and cheap to derive the next one from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import numpy as np
+
+from durable_memory.app.views.explanation import LexicalExplanation, explain
+from durable_memory.app.views.layers import Compaction, LayerStack
+from durable_memory.app.views.query_scores import QueryScores
+from durable_memory.app.views.scoring import TermImpacts, TermScorer
+from durable_memory.app.views.segment import Segment
+from durable_memory.app.views.selection import best, passing
+from durable_memory.domain.lexical.document import IndexedDocument
+from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE, LEXICAL_PROFILES
+from durable_memory.domain.lexical.query import (
+    ANY_DOCUMENT,
+    LexicalFilter,
+    LexicalHit,
+    most_selective_terms,
+)
+
+_MEMO_SHARE: Final = 8
+"""The memo of term impacts may take the size of the index divided by this, for each profile."""
+
+
+class LexicalIndex:
+    """The ACTIVE documents of one namespace at one revision, searchable by each of its profiles.
+
+    Immutable: `apply` returns another index and leaves this one to whoever searches it, in any thread. Results equal
+    those of `domain/lexical/reference.py` over the same documents, bit for bit, whatever way led here.
+    """
+
+    __slots__ = ("_impacts", "_stack")
+
+    def __init__(self, stack: LayerStack) -> None:
+        self._stack = stack
+        self._impacts: dict[str, TermImpacts] = {}
+
+    @classmethod
+    def build(
+        cls, documents: Iterable[IndexedDocument], profiles: Collection[str] = tuple(LEXICAL_PROFILES)
+    ) -> LexicalIndex:
+        """An index of `documents` for `profiles`. Takes about 0.1 ms for each document of 30 words."""
+        empty = LayerStack(frozenset(profiles))
+        return cls(empty.applied({document.node_id: document for document in documents}, ()))
+
+    def apply(self, changed: Iterable[IndexedDocument], removed_ids: Collection[str] = ()) -> LexicalIndex:
+        """The index after a change, at the cost of the change: it does not grow with the namespace.
+
+        Args:
+            changed: documents that are new, or take the place of the one with their id.
+            removed_ids: nodes that are not ACTIVE any more; unknown ids are no error.
+        """
+        return LexicalIndex(self._stack.applied({document.node_id: document for document in changed}, removed_ids))
+
+    @property
+    def profiles(self) -> frozenset[str]:
+        """The profiles that can be searched."""
+        return self._stack.profiles
+
+    def __len__(self) -> int:
+        return self._stack.document_count
+
+    def __contains__(self, node_id: str) -> bool:
+        return self._stack.find(node_id) is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, with the most that the memos may take."""
+        share = self._stack.nbytes // _MEMO_SHARE
+        return self._stack.nbytes + share * len(self.profiles)
+
+    @property
+    def needs_compaction(self) -> bool:
+        """Whether queries would gain from `begin_compaction`, and none is under way."""
+        return self._stack.needs_compaction
+
+    def begin_compaction(self) -> tuple[LexicalIndex, Compaction]:
+        """The index to go on with, and the work: run it in a thread, then give its result to `adopt`."""
+        stack, compaction = self._stack.begin_compaction()
+        return LexicalIndex(stack), compaction
+
+    def adopt(self, compaction: Compaction, segment: Segment) -> LexicalIndex:
+        """The same documents with the result of a compaction; this may have changed since that was begun."""
+        return LexicalIndex(self._stack.adopted(compaction, segment))
+
+    def count(self, filter: LexicalFilter = ANY_DOCUMENT) -> int:
+        """How many documents pass `filter`."""
+        passes = passing(self._stack.layers, filter)
+        if passes is None:
+            return len(self)
+        dead = [layer.start + layer.dead for layer in self._stack.layers]
+        passes[np.concatenate(dead)] = False
+        return int(np.count_nonzero(passes))
+
+    def search(
+        self,
+        query: str,
+        profile: str,
+        *,
+        limit: int,
+        filter: LexicalFilter = ANY_DOCUMENT,
+        min_score: float = 0.0,
+        min_relative_score: float = 0.0,
+    ) -> list[LexicalHit]:
+        """The best `limit` documents for `query`, best first; ties newer first, then by id.
+
+        The filter decides first, then `min_score` against the matched share, then `min_relative_score` against the
+        best score that is left, then `limit`.
+
+        Raises:
+            KeyError: the index has no such profile.
+        """
+        scores = self._scores(query, profile)
+        values = scores.values
+        if not len(values):
+            return []
+        passes = passing(self._stack.layers, filter)
+        # Both are read before either is written: shares of the coverage profile are the scores.
+        too_low = scores.shares() < min_score if min_score > 0.0 else None
+        if passes is not None:
+            values[~passes] = 0.0
+        if too_low is not None:
+            values[too_low] = 0.0
+        floor = min_relative_score * float(values.max()) if min_relative_score > 0.0 else 0.0
+        found = scores.at_least(floor, limit)
+        ranking = best(self._stack.layers, found, values[found], limit)
+        matched = scores.matched(np.array([number for number, _ in ranking], dtype=np.intp))
+        hits = []
+        for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=True), start=1):
+            node_id, revision = self._stack.identity(number)
+            hits.append(LexicalHit(node_id, revision, score, rank, terms, share))
+        return hits
+
+    def explain(
+        self,
+        query: str,
+        profile: str,
+        node_id: str,
+        *,
+        limit: int,
+        filter: LexicalFilter = ANY_DOCUMENT,
+        min_score: float = 0.0,
+        min_relative_score: float = 0.0,
+    ) -> LexicalExplanation:
+        """Why the document of that id is, or is not, among the hits that `search` has for the same arguments.
+
+        Raises:
+            KeyError: the index has no such profile.
+        """
+        return explain(
+            self._stack,
+            self._impacts_of(profile).scorer,
+            self._scores(query, profile),
+            node_id,
+            limit=limit,
+            filter=filter,
+            min_score=min_score,
+            min_relative_score=min_relative_score,
+        )
+
+    def _scores(self, query: str, profile: str) -> QueryScores:
+        impacts = self._impacts_of(profile)
+        terms = most_selective_terms(
+            LEXICAL_PROFILES[profile].query_tokens(query), lambda term: impacts.of(term).frequency
+        )
+        return QueryScores(
+            terms, [impacts.of(term) for term in terms], self._stack.size, coverage=profile == COVERAGE_PROFILE
+        )
+
+    def _impacts_of(self, profile: str) -> TermImpacts:
+        impacts = self._impacts.get(profile)
+        if impacts is None:
+            if profile not in self.profiles:
+                raise KeyError(profile)
+            stack = self._stack
+            scorer = TermScorer(stack.layers, profile, stack.document_count, stack.totals)
+            impacts = self._impacts.setdefault(profile, TermImpacts(scorer, stack.nbytes // _MEMO_SHARE))
+        return impacts

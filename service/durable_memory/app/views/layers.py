@@ -1,0 +1,229 @@
+"""Segments upon segments: how an index takes a change without touching what it has.
+
+A change makes a small segment of its own and marks replaced documents as dead. Young segments of like size are merged
+at once, so their number grows with the logarithm of the changes. Merging them into the oldest, the base, costs as much
+as the namespace is large, so that is left to a compaction off the event loop, unless they have outgrown the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from durable_memory.app.views.postings import Counts
+from durable_memory.app.views.segment import Segment, build_segment, merge_segments
+from durable_memory.domain.lexical.bm25f import FIELD_COUNT
+from durable_memory.domain.lexical.document import IndexedDocument
+
+NO_DEAD: Final = np.empty(0, dtype=np.int32)
+_FANOUT: Final = 4
+"""So many young segments of like size become one: there are never more than 3 for each power of 4."""
+
+_COMPACTION_SHARE: Final = 8
+"""A compaction is due when the young and the dead are more than the base divided by this, and a few."""
+
+_SMALL: Final = 64
+"""So many documents are too few to be worth a compaction of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A segment in an index: where its documents are numbered from, and which of them are dead (sorted numbers)."""
+
+    segment: Segment
+    start: int
+    dead: NDArray[np.int32]
+
+    @property
+    def document_count(self) -> int:
+        """How many documents are alive."""
+        return len(self.segment) - len(self.dead)
+
+    def is_alive(self, number: int) -> bool:
+        place = int(np.searchsorted(self.dead, number))
+        return place == len(self.dead) or int(self.dead[place]) != number
+
+    def living_numbers(self, node_ids: Iterable[str]) -> NDArray[np.int32]:
+        """The numbers of those of `node_ids` that are alive here, ascending."""
+        numbers = sorted(number for number in map(self.segment.find, node_ids) if number >= 0)
+        return np.array([number for number in numbers if self.is_alive(number)], dtype=np.int32)
+
+    def without(self, numbers: NDArray[np.int32]) -> Layer:
+        """This layer with `numbers`, alive until now, dead."""
+        if not len(numbers):
+            return self
+        return replace(self, dead=np.union1d(self.dead, numbers))
+
+    def living(self, documents: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        """Which of `documents` (ascending numbers) are not dead, `None` for all of them."""
+        if not len(self.dead):
+            return None
+        places = np.searchsorted(self.dead, documents)
+        places[places == len(self.dead)] = 0
+        alive: NDArray[np.bool_] = self.dead[places] != documents
+        return None if alive.all() else alive
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTotals:
+    """Token counts of one bm25f field over the living documents: integers, so that no order of changes shows."""
+
+    tokens: int = 0
+    documents: int = 0
+
+    def plus(self, lengths: Counts, sign: int) -> FieldTotals:
+        return FieldTotals(
+            self.tokens + sign * int(lengths.sum()), self.documents + sign * int(np.count_nonzero(lengths))
+        )
+
+    @property
+    def average(self) -> float:
+        return self.tokens / self.documents if self.documents else 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compaction:
+    """The work of merging some layers into one. `run` is pure and slow: call it off the event loop."""
+
+    profiles: frozenset[str]
+    layers: tuple[Layer, ...]
+
+    def run(self) -> Segment:
+        if not self.layers:
+            return build_segment((), self.profiles)
+        return merge_segments([(layer.segment, layer.dead) for layer in self.layers])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerStack:
+    """All documents of one state of a namespace. Immutable: every change returns another stack.
+
+    Attributes:
+        profiles: the lexical profiles that every segment has postings for.
+        layers: oldest first; a living id is in exactly one.
+        totals: for each bm25f field.
+        pinned: how many leading layers no change may merge: the base, and what a compaction is working on.
+    """
+
+    profiles: frozenset[str]
+    layers: tuple[Layer, ...] = ()
+    totals: tuple[FieldTotals, ...] = (FieldTotals(),) * FIELD_COUNT
+    pinned: int = 1
+
+    @property
+    def size(self) -> int:
+        """How many numbers documents have, the dead included."""
+        return self.layers[-1].start + len(self.layers[-1].segment) if self.layers else 0
+
+    @property
+    def document_count(self) -> int:
+        """How many documents are alive."""
+        return sum(layer.document_count for layer in self.layers)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(layer.segment.nbytes + layer.dead.nbytes for layer in self.layers)
+
+    def find(self, node_id: str) -> tuple[Layer, int] | None:
+        """The layer in which that document is alive and its number there."""
+        for layer in reversed(self.layers):
+            number = layer.segment.find(node_id)
+            if number >= 0 and layer.is_alive(number):
+                return layer, number
+        return None
+
+    def identity(self, number: int) -> tuple[str, int]:
+        """Id and revision of the document of that number within the index."""
+        for layer in reversed(self.layers):
+            if number >= layer.start:
+                place = number - layer.start
+                return layer.segment.ids[place], int(layer.segment.revisions[place])
+        raise IndexError(number)
+
+    def applied(self, changed: Mapping[str, IndexedDocument], removed: Collection[str]) -> LayerStack:
+        """With `changed` documents (by id) in place of what they were, and without `removed` ids."""
+        totals = self.totals
+        layers = []
+        replaced = {*changed, *removed}
+        for layer in self.layers:
+            gone = layer.living_numbers(replaced)
+            layers.append(layer.without(gone))
+            totals = _changed_totals(totals, layer.segment, gone, -1)
+        if changed:
+            segment = build_segment(changed.values(), self.profiles)
+            layers.append(Layer(segment, 0, NO_DEAD))
+            totals = _changed_totals(totals, segment, np.arange(len(segment)), +1)
+        return self._tidied(layers, totals)
+
+    def _tidied(self, layers: list[Layer], totals: tuple[FieldTotals, ...]) -> LayerStack:
+        """With young layers merged where enough are of like size, and all where they have outgrown the base."""
+        layers = [layer for place, layer in enumerate(layers) if place < self.pinned or layer.document_count]
+        while len(layers) >= self.pinned + _FANOUT and _tier(layers[-_FANOUT]) <= _tier(layers[-1]):
+            layers[-_FANOUT:] = [self._merged(layers[-_FANOUT:])]
+        if layers and _burden(layers) > layers[0].document_count + _SMALL:
+            return replace(self, layers=_numbered([self._merged(layers)]), totals=totals, pinned=1)
+        return replace(self, layers=_numbered(layers), totals=totals)
+
+    def _merged(self, layers: Sequence[Layer]) -> Layer:
+        return Layer(Compaction(self.profiles, tuple(layers)).run(), 0, NO_DEAD)
+
+    @property
+    def needs_compaction(self) -> bool:
+        """Whether queries would gain from a compaction, and none has been begun."""
+        return (
+            self.pinned == 1
+            and _burden(self.layers) > (len(self.layers[0].segment) if self.layers else 0) // _COMPACTION_SHARE + _SMALL
+        )
+
+    def begin_compaction(self) -> tuple[LayerStack, Compaction]:
+        """This stack, keeping its layers apart from later changes, and the work of merging them."""
+        return replace(self, pinned=max(1, len(self.layers))), Compaction(self.profiles, self.layers)
+
+    def adopted(self, compaction: Compaction, segment: Segment) -> LayerStack:
+        """With the result of a compaction in place of the layers that went into it.
+
+        Documents that changed since are dead in it. The same stack where those layers are not there any more.
+        """
+        count = len(compaction.layers)
+        current = self.layers[:count]
+        if [id(layer.segment) for layer in current] != [id(layer.segment) for layer in compaction.layers]:
+            return self
+        dead: set[str] = set()
+        for now, then in zip(current, compaction.layers, strict=True):
+            dead.update(now.segment.ids[number] for number in np.setdiff1d(now.dead, then.dead).tolist())
+        base = Layer(segment, 0, NO_DEAD)
+        base = base.without(base.living_numbers(dead))
+        return replace(self, layers=_numbered([base, *self.layers[count:]]), pinned=1)
+
+
+def _numbered(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+    numbered = []
+    start = 0
+    for layer in layers:
+        numbered.append(replace(layer, start=start))
+        start += len(layer.segment)
+    return tuple(numbered)
+
+
+def _tier(layer: Layer) -> int:
+    """The power of _FANOUT that its documents reach."""
+    return (layer.document_count.bit_length() - 1) // 2
+
+
+def _burden(layers: Sequence[Layer]) -> int:
+    """What a query pays beyond the base: documents in young layers, and dead ones."""
+    young = sum(len(layer.segment) for layer in layers[1:])
+    return young + sum(len(layer.dead) for layer in layers)
+
+
+def _changed_totals(
+    totals: Sequence[FieldTotals], segment: Segment, numbers: NDArray[np.integer], sign: int
+) -> tuple[FieldTotals, ...]:
+    return tuple(
+        total.plus(segment.lengths[field][numbers], sign) if field < len(segment.lengths) else total
+        for field, total in enumerate(totals)
+    )

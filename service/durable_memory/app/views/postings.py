@@ -1,0 +1,137 @@
+"""Which documents have which terms, and how often: compressed sparse rows, one row for each term."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from durable_memory.app.views.vocabulary import Vocabulary
+
+Counts = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """Immutable. The row of term t is `documents[starts[t]:starts[t + 1]]`, ascending.
+
+    Attributes:
+        starts: uint32 [terms + 1].
+        documents: int32 [postings], numbers of documents.
+        counts: one array [postings] for each field, how often the term stands in it; none where only presence
+            matters. Each has the smallest unsigned type that holds its numbers.
+    """
+
+    vocabulary: Vocabulary
+    starts: NDArray[np.uint32]
+    documents: NDArray[np.int32]
+    counts: tuple[Counts, ...]
+
+    def row(self, term: str) -> slice | None:
+        """Where the postings of `term` stand, `None` when no document has it."""
+        number = self.vocabulary.find(term)
+        return None if number < 0 else slice(int(self.starts[number]), int(self.starts[number + 1]))
+
+    def counts_of(self, term: str, document: int) -> tuple[int, ...]:
+        """How often `term` stands in each field of one document; without counts, 1 or 0 for its presence."""
+        row = self.row(term) or slice(0, 0)
+        held = self.documents[row]
+        at = int(np.searchsorted(held, document))
+        present = at < len(held) and int(held[at]) == document
+        if not self.counts:
+            return (int(present),)
+        return tuple(int(column[row][at]) if present else 0 for column in self.counts)
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.starts, self.documents, *self.counts)
+        return self.vocabulary.nbytes + sum(array.nbytes for array in arrays)
+
+
+class PostingsBuilder:
+    """Collects the tokens of documents, then counts them all at once."""
+
+    def __init__(self, field_count: int) -> None:
+        self._field_count = field_count
+        self._numbers: defaultdict[str, int] = defaultdict()
+        self._numbers.default_factory = self._numbers.__len__  # a new term gets the next number
+        self._tokens: list[int] = []
+        self._texts: list[tuple[int, int, int]] = []
+
+    def add(self, document: int, field: int, tokens: Iterable[str]) -> None:
+        """Take the tokens of one field of one document; a field that was taken before is added to."""
+        before = len(self._tokens)
+        self._tokens.extend(map(self._numbers.__getitem__, tokens))
+        self._texts.append((document, field, len(self._tokens) - before))
+
+    def build(self, document_count: int, *, counted: bool) -> Postings:
+        """The postings of everything added; without counts unless `counted`."""
+        terms = sorted(self._numbers)
+        rank = np.empty(len(terms), dtype=np.int64)
+        rank[[self._numbers[term] for term in terms]] = np.arange(len(terms))
+        documents, fields, sizes = np.array(self._texts, dtype=np.int64).reshape(-1, 3).T
+        place = rank[np.array(self._tokens, dtype=np.int64)] * document_count + np.repeat(documents, sizes)
+        keys, counts = np.unique(place * self._field_count + np.repeat(fields, sizes), return_counts=True)
+        places, key_fields = np.divmod(keys, self._field_count)
+        is_first = np.diff(places, prepend=-1) != 0
+        columns = np.zeros((self._field_count, int(is_first.sum())), dtype=np.int64)
+        columns[key_fields, np.cumsum(is_first) - 1] = counts
+        return _assemble(
+            terms, places[is_first], document_count, [narrow(column) for column in columns] if counted else []
+        )
+
+
+def narrow(numbers: NDArray[np.int64]) -> Counts:
+    """The same non-negative numbers in the smallest unsigned type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def _assemble(
+    terms: Sequence[str], places: NDArray[np.int64], document_count: int, counts: Sequence[Counts]
+) -> Postings:
+    """Postings from sorted places, each term number x `document_count` + document; unused terms are dropped."""
+    numbers, documents = np.divmod(places, max(document_count, 1))
+    sizes = np.bincount(numbers, minlength=len(terms))
+    used = np.flatnonzero(sizes)
+    starts = np.concatenate(([0], np.cumsum(sizes[used]))).astype(np.uint32)
+    return Postings(
+        Vocabulary(terms if len(used) == len(terms) else [terms[number] for number in used.tolist()]),
+        starts,
+        documents.astype(np.int32),
+        tuple(counts),
+    )
+
+
+def merge_postings(parts: Sequence[Postings], renumbered: Sequence[NDArray[np.int32]], document_count: int) -> Postings:
+    """The postings of several parts as one.
+
+    Args:
+        parts: postings over disjoint sets of documents.
+        renumbered: for each part, the new number of each of its documents, -1 for one that is left out.
+        document_count: how many documents there are after.
+    """
+    vocabularies = [list(part.vocabulary) for part in parts]
+    terms = sorted(set().union(*vocabularies))
+    number = {term: rank for rank, term in enumerate(terms)}
+    places, kept = [], []
+    for part, vocabulary, documents in zip(parts, vocabularies, renumbered, strict=True):
+        numbers = np.fromiter((number[term] for term in vocabulary), np.int64, len(vocabulary))
+        new = documents[part.documents].astype(np.int64)
+        keep = new >= 0
+        places.append((np.repeat(numbers, np.diff(part.starts)) * document_count + new)[keep])
+        kept.append(keep)
+    every = np.concatenate(places)
+    order = np.argsort(every, kind="stable")
+    columns = [
+        np.concatenate(
+            [
+                part.counts[field][keep] if field < len(part.counts) else np.zeros(len(place), dtype=np.uint8)
+                for part, keep, place in zip(parts, kept, places, strict=True)
+            ]
+        )[order]
+        for field in range(max(len(part.counts) for part in parts))
+    ]
+    return _assemble(terms, every[order], document_count, columns)

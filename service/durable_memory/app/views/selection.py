@@ -1,0 +1,114 @@
+"""Which documents a filter lets through, and which of those found are the best."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from durable_memory.app.views.layers import Layer
+from durable_memory.app.views.segment import NO_TIME, Segment, label_term, microseconds
+from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
+
+
+def passing(layers: Sequence[Layer], filter: LexicalFilter) -> NDArray[np.bool_] | None:
+    """bool [documents of the index], dead ones included; `None` when every document passes."""
+    if filter is ANY_DOCUMENT or filter == ANY_DOCUMENT:
+        return None
+    return np.concatenate([_passing_segment(layer.segment, filter) for layer in layers])
+
+
+def _passing_segment(segment: Segment, filter: LexicalFilter) -> NDArray[np.bool_]:
+    passes = np.ones(len(segment), dtype=np.bool_)
+    if filter.kinds:
+        passes &= np.isin(segment.kinds, list(filter.kinds))
+    for key, value in filter.labels.items():
+        row = segment.labels.row(label_term(key, value))
+        having = np.zeros(len(segment), dtype=np.bool_)
+        if row is not None:
+            having[segment.labels.documents[row]] = True
+        passes &= having
+    _keep_range(passes, segment.occurred, filter.occurred_from, filter.occurred_until)
+    _keep_range(passes, segment.updated, filter.updated_from, filter.updated_until)
+    for node_id in filter.excluded_ids:
+        number = segment.find(node_id)
+        if number >= 0:
+            passes[number] = False
+    return passes
+
+
+def _keep_range(
+    passes: NDArray[np.bool_], times: NDArray[np.int64], start: datetime | None, end: datetime | None
+) -> None:
+    if start is None and end is None:
+        return
+    passes &= times != NO_TIME
+    if start is not None:
+        passes &= times >= microseconds(start)
+    if end is not None:
+        passes &= times < microseconds(end)
+
+
+def best(
+    layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int
+) -> list[tuple[int, float]]:
+    """The `limit` best of `found` as (number, score), best first; equal scores newer first, then by id.
+
+    Args:
+        found: numbers within the index, ascending.
+        scores: of each of them.
+    """
+    if len(found) > limit:
+        # Nothing below the score of rank `limit` can be among the best, whatever its time and id.
+        keep = scores >= np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        found, scores = found[keep], scores[keep]
+    ranked: list[tuple[float, int, str, int]] = []
+    for layer in layers:
+        start, end = np.searchsorted(found, (layer.start, layer.start + len(layer.segment)))
+        if start == end:
+            continue
+        numbers, values = found[start:end] - layer.start, scores[start:end]
+        updated = layer.segment.updated[numbers]
+        chosen = _best_of_segment(values, updated, limit)
+        ranked.extend(
+            (-score, -time, layer.segment.ids[number], layer.start + number)
+            for score, time, number in zip(
+                values[chosen].tolist(), updated[chosen].tolist(), numbers[chosen].tolist(), strict=True
+            )
+        )
+    ranked.sort()
+    return [(number, -score) for score, _, _, number in ranked[:limit]]
+
+
+def _best_of_segment(scores: NDArray[np.float64], updated: NDArray[np.int64], limit: int) -> NDArray[np.intp] | slice:
+    """Places of the `limit` best. Documents stand in the order of their ids, so the first of equals is the best."""
+    if len(scores) <= limit:
+        return slice(None)
+    lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    above = np.flatnonzero(scores > lowest)
+    tied = np.flatnonzero(scores == lowest)
+    wanted = limit - len(above)
+    times = updated[tied]
+    oldest = np.partition(times, len(times) - wanted)[len(times) - wanted]
+    newer = tied[times > oldest]
+    first = tied[times == oldest][: wanted - len(newer)]
+    return np.concatenate((above, newer, first))
+
+
+def place(layers: Sequence[Layer], values: NDArray[np.float64], node_id: str, score: float, updated: int) -> int:
+    """The rank from 1 that a document with these properties has among the documents with `values`.
+
+    Args:
+        values: float64 [documents of the index].
+        updated: microseconds since 1970.
+    """
+    rank = 1 + int(np.count_nonzero(values > score))
+    for layer in layers:
+        tied = np.flatnonzero(values[layer.start : layer.start + len(layer.segment)] == score)
+        times = layer.segment.updated[tied]
+        rank += int(np.count_nonzero(times > updated))
+        rank += int(np.count_nonzero(tied[times == updated] < bisect_left(layer.segment.ids, node_id)))
+    return rank
