@@ -109,6 +109,8 @@ class Partition:
             self.evidence.update(decision.change.new_evidence)
             self.change_sets.append(decision.change.record)
             self.head = decision.change.head
+        if decision.sessions:
+            self.head = replace(self.head, session_revision=self.head.session_revision + 1)
         self.sessions.update((session.session_id, session) for session in decision.sessions)
         self.bindings.update(((record.session_id, record.binding_version), record) for record in decision.bindings)
         self.runs.update((run_key(run), run) for run in decision.runs)
