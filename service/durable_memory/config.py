@@ -1,0 +1,262 @@
+"""The server's settings: one frozen tree, read from DURABLE_MEMORY_SERVER_* and the command line.
+
+A group and its setting make a variable's name: `drain.grace_seconds` is DURABLE_MEMORY_SERVER_DRAIN_GRACE_SECONDS.
+Units are in the names. Everything wrong is reported at once, unknown variables included, and nothing secret is shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from durable_memory.store_url import SqliteUrl, StoreUrl, parse_store_url
+
+PREFIX: Final = "DURABLE_MEMORY_SERVER_"
+_MIB: Final = 1024 * 1024
+_PORT_MAX: Final = 65_535
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0, le=1_000_000)]
+Bytes = Annotated[int, Field(ge=_MIB, le=2**40)]
+MessageBytes = Annotated[int, Field(ge=_MIB, le=256 * _MIB)]
+
+
+class SettingsError(Exception):
+    """All that is wrong with the settings, one line each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults: Final = tuple(faults)
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class TlsSettings(_Group):
+    """PEM files. With both, the server speaks TLS; behind a mesh or proxy that does, neither is needed."""
+
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+
+
+class CallSettings(_Group):
+    """Bounds of calls. A call above one is refused at once, with a reason and a time to wait."""
+
+    default_deadline_seconds: Seconds = 10.0
+    maximum_deadline_seconds: Seconds = 120.0
+    max_concurrent: Count = 256
+    max_concurrent_per_caller: Count = 128
+    max_streams: Count = 1024
+    max_streams_per_caller: Count = 256
+    max_request_bytes: MessageBytes = 16 * _MIB
+    max_response_bytes: MessageBytes = 16 * _MIB
+
+
+class ConnectionSettings(_Group):
+    """How long connections live and how dead ones are noticed."""
+
+    max_age_seconds: Seconds = 1800.0
+    max_age_grace_seconds: Seconds = 300.0
+    keepalive_interval_seconds: Seconds = 60.0
+    keepalive_timeout_seconds: Seconds = 20.0
+
+
+class DrainSettings(_Group):
+    """SIGTERM: `delay_seconds` of serving on while probes see NOT_SERVING, then `grace_seconds` to finish."""
+
+    delay_seconds: SecondsOrNone = 0.0
+    grace_seconds: Seconds = 20.0
+
+
+class HealthSettings(_Group):
+    """How often the store is asked whether it is there, and how long it may take to answer."""
+
+    probe_interval_seconds: Seconds = 5.0
+    probe_timeout_seconds: Seconds = 3.0
+
+
+class ViewSettings(_Group):
+    """Memory for recall, of this process: several processes on one machine have to share what it has.
+
+    A namespace whose view would be larger than `max_view_bytes`, or than the budget, is refused.
+    """
+
+    budget_bytes: Bytes = 512 * _MIB
+    max_view_bytes: Bytes = 512 * _MIB
+    revision_cache_bytes: Bytes = 64 * _MIB
+
+
+class PostgresSettings(_Group):
+    """Connections of this process to PostgreSQL; two more are for notifications and readiness."""
+
+    write_connections: Count = 8
+    read_connections: Count = 8
+
+
+class TelemetrySettings(_Group):
+    """Traces and metrics go to `otlp_endpoint` (OTLP over gRPC, for example http://localhost:4317), if there is one.
+
+    `log_exception_text` puts the text of unexpected exceptions into the log; it may quote stored values.
+    """
+
+    otlp_endpoint: str | None = None
+    service_name: Annotated[str, Field(min_length=1)] = "durable-memory"
+    metrics_interval_seconds: Seconds = 60.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_exception_text: bool = False
+
+
+def _checked_address(text: str) -> str:
+    if text.startswith("unix:"):
+        if len(text) == len("unix:"):
+            raise ValueError("names no socket file after unix:")
+        return text
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not host or (":" in host and not bracketed):
+        raise ValueError("is not host:port, [ipv6]:port or unix:/path")
+    if not port.isascii() or not port.isdigit() or int(port) > _PORT_MAX:
+        raise ValueError(f"has a port that is not 0..{_PORT_MAX}")
+    return text
+
+
+def _parsed_store(value: Any) -> Any:
+    return parse_store_url(value) if isinstance(value, str) else value
+
+
+def default_store() -> StoreUrl:
+    """A file in the user's data folder, so that the same memories are there from whatever folder one starts.
+
+    Raises: ValueError if the user has no home.
+    """
+    configured = os.environ.get("XDG_DATA_HOME", "")
+    try:
+        base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError as error:
+        raise ValueError("is not set, and there is no home folder for the default") from error
+    return SqliteUrl(base / "durable-memory" / "durable-memory.db")
+
+
+class Settings(BaseSettings):
+    """The whole tree. See the groups for what they are about; `variables` lists every name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    address: Annotated[str, AfterValidator(_checked_address)] = "127.0.0.1:7447"
+    store: Annotated[StoreUrl, NoDecode, BeforeValidator(_parsed_store)] = Field(default_factory=default_store)
+    credentials_file: Path | None = None
+    insecure: bool = False
+    reflection: bool = True
+    reuse_port: bool = False
+    tls: TlsSettings = TlsSettings()
+    calls: CallSettings = CallSettings()
+    connections: ConnectionSettings = ConnectionSettings()
+    drain: DrainSettings = DrainSettings()
+    health: HealthSettings = HealthSettings()
+    views: ViewSettings = ViewSettings()
+    postgres: PostgresSettings = PostgresSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the address."""
+        if self.address.startswith("unix:"):
+            return True
+        host = self.address.rpartition(":")[0].strip("[]")
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False  # a name may resolve to anything
+
+    def variables(self) -> Iterator[tuple[str, str]]:
+        """Every variable with its effective value, in order; an unset one has the value ``""``."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, _Group):
+                for setting in type(value).model_fields:
+                    yield f"{PREFIX}{name}_{setting}".upper(), _shown(getattr(value, setting))
+            else:
+                yield f"{PREFIX}{name}".upper(), _shown(value)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment; `overrides` (those that are not None) come from the command line and win.
+
+    Raises: SettingsError with every fault.
+    """
+    faults = list(_unknown_variables())
+    try:
+        settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        faults += [_fault(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+    except ValueError as error:
+        faults.append(_fault(("store",), str(error)))
+    else:
+        faults += _contradictions(settings)
+        if not faults:
+            return settings
+    raise SettingsError(faults)
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    tls = settings.tls
+    if (tls.certificate_file is None) != (tls.key_file is None):
+        missing = "certificate_file" if tls.certificate_file is None else "key_file"
+        yield _fault(("tls", missing), "is missing: TLS needs both files")
+    if not (settings.is_loopback or settings.credentials_file or settings.insecure):
+        yield _fault(
+            ("address",),
+            f"{settings.address} can be reached from other machines, and there are no credentials: everybody there "
+            "could read and change every memory. Give a credentials file, or --insecure if that is what you want",
+        )
+
+
+def _unknown_variables() -> Iterator[str]:
+    known = _variable_names()
+    for name in sorted(os.environ):
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield f"{name}: is no setting of this version{hint}"
+
+
+def _variable_names() -> frozenset[str]:
+    names: list[str] = []
+    for name, info in Settings.model_fields.items():
+        group = info.annotation
+        if isinstance(group, type) and issubclass(group, _Group):
+            names += [f"{PREFIX}{name}_{setting}" for setting in group.model_fields]
+        else:
+            names.append(PREFIX + name)
+    return frozenset(name.upper() for name in names)
+
+
+def _fault(location: tuple[int | str, ...], message: str) -> str:
+    variable = PREFIX + "_".join(str(part) for part in location).upper()
+    return f"{variable}: {message.removeprefix('Value error, ')}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""What happens around every call: layers in one order, each for one concern."""

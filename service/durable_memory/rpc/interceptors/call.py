@@ -1,0 +1,72 @@
+"""One call as its layers see it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import grpc
+from grpc import StatusCode
+
+from durable_memory.domain.caller import Caller
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+PRODUCT_PREFIX: Final = "/durablememory."
+ENDLESS_METHODS: Final = frozenset(
+    {
+        "/durablememory.v1.RepositoryService/WatchNamespace",
+        "/grpc.health.v1.Health/Watch",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    }
+)
+"""Streams that only their client ends: a drain does not wait for them, and a restarted client takes them up again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class IncomingCall:
+    """A call while it is served; layers leave here what the ones around them need."""
+
+    method: str
+    """The full name, `/package.Service/Method`."""
+
+    streaming: bool
+    """Whether requests or responses are a stream."""
+
+    context: Context
+    status: StatusCode = StatusCode.OK
+    """What the caller is told, as far as it is decided."""
+
+    caller: Caller | None = None
+    degradations: list[str] = field(default_factory=list)
+    """Names of what the answer had to do without."""
+
+    @property
+    def endless(self) -> bool:
+        return self.method in ENDLESS_METHODS
+
+
+class Layer(Protocol):
+    """One concern. A layer that refuses a call raises a DomainError; the error layer makes it a status."""
+
+    def around(self, call: IncomingCall) -> AbstractAsyncContextManager[None]:
+        """Entered before the call goes further in and left, in the same task, whatever became of it."""
+        ...
+
+
+_CURRENT: Final[ContextVar[IncomingCall]] = ContextVar("durable_memory_call")
+
+
+def enter(call: IncomingCall) -> None:
+    """Make `call` the one that `note_degradation` speaks of, for the rest of the task that serves it."""
+    _CURRENT.set(call)
+
+
+def note_degradation(reason: str) -> None:
+    """Count an answer that had to do without something; `reason` is out of a closed list of the contract."""
+    call = _CURRENT.get(None)
+    if call is not None:
+        call.degradations.append(reason)

@@ -1,0 +1,40 @@
+"""Bounds how long a call may run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.rpc.interceptors.call import IncomingCall
+
+
+class DeadlineLayer:
+    """A unary call runs for as long as its caller waits, at most `maximum_seconds`; without a deadline of the
+    caller for `default_seconds`. A stream runs for as long as its caller wants it to.
+
+    When the time is over the call is cancelled at whatever it waits for: so no port call is without a deadline.
+    What a store must not leave half done, it finishes first, and says so.
+    """
+
+    def __init__(self, *, default_seconds: float, maximum_seconds: float) -> None:
+        self._default_seconds = default_seconds
+        self._maximum_seconds = maximum_seconds
+
+    @asynccontextmanager
+    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+        timeout = asyncio.timeout(self._seconds(call))
+        try:
+            async with timeout:
+                yield
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise DomainError(Reason.DEADLINE_EXCEEDED, "the deadline passed") from None
+
+    def _seconds(self, call: IncomingCall) -> float | None:
+        remaining = call.context.time_remaining()
+        if call.streaming:
+            return remaining
+        return min(self._default_seconds if remaining is None else remaining, self._maximum_seconds)

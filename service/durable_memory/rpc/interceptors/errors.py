@@ -1,0 +1,104 @@
+"""Turns whatever a call raises into the status of the error table."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import grpc
+import structlog
+from grpc import StatusCode
+
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.ports.runtime import Ids
+from durable_memory.rpc.errors import abort, row_of
+from durable_memory.rpc.interceptors.call import IncomingCall
+
+_INCIDENT_BYTES: Final = 8
+# Not the caller's doing: an operator wants to see these without asking every caller.
+_LOGGED: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DATA_LOSS})
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class ErrorLayer:
+    """DomainError becomes its row; anything unexpected INTERNAL with an incident id.
+
+    The caller never sees the text of an exception. The log gets its type and where it was raised; its text only
+    with `log_exception_text`, because database errors quote the values they are about.
+    """
+
+    def __init__(self, ids: Ids, *, log_exception_text: bool = False) -> None:
+        self._ids = ids
+        self._log_exception_text = log_exception_text
+
+    @asynccontextmanager
+    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+        try:
+            yield
+        except DomainError as error:
+            await self._answer(call, error)
+        except TimeoutError:
+            await self._answer(call, DomainError(Reason.DEADLINE_EXCEEDED, "the deadline passed"))
+        except asyncio.CancelledError:
+            # The caller is gone, or the server gave up draining: the library says so, and nobody listens.
+            call.status = StatusCode.CANCELLED
+            raise
+        except grpc.aio.AbortError:
+            # Health and reflection end calls by themselves.
+            call.status = _decided(call)
+            raise
+        except Exception as error:  # noqa: BLE001 - the last resort: recorded as an incident, and the caller is told
+            await self._answer(call, self._incident(call, error))
+
+    async def _answer(self, call: IncomingCall, error: DomainError) -> None:
+        call.status = row_of(error).status
+        if call.status in _LOGGED:
+            _log.warning("call_failed", method=call.method, reason=error.reason.value, **_prefixed(error.metadata))
+        await abort(call.context, error)
+
+    def _incident(self, call: IncomingCall, error: Exception) -> DomainError:
+        incident_id = self._ids.random_hex(_INCIDENT_BYTES)
+        _log.error(
+            "incident",
+            incident_id=incident_id,
+            method=call.method,
+            exceptions=_exception_types(error),
+            frames=_frames(error),
+            **({"text": str(error)} if self._log_exception_text else {}),
+        )
+        return DomainError(
+            Reason.INTERNAL,
+            f"the server failed; its log has the details under incident {incident_id}",
+            incident_id=incident_id,
+        )
+
+
+def _decided(call: IncomingCall) -> StatusCode:
+    # The library keeps what `abort` was given, as a number or as a StatusCode.
+    code = call.context.code()
+    return next((status for status in StatusCode if code in (status, status.value[0])), StatusCode.UNKNOWN)
+
+
+def _prefixed(metadata: dict[str, str]) -> dict[str, str]:
+    return {f"error.{name}": value for name, value in metadata.items()}
+
+
+def _exception_types(error: BaseException | None) -> list[str]:
+    """The exception and what caused it, outermost first."""
+    types: list[str] = []
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        types.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        error = error.__cause__ or error.__context__
+    return types
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Where it was raised, innermost last: places in code, no values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
