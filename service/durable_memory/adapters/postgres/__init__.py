@@ -1,0 +1,6 @@
+"""The production store: PostgreSQL 14 or newer, through asyncpg."""
+
+from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.store import PostgresStore
+
+__all__ = ["PostgresSettings", "PostgresStore"]

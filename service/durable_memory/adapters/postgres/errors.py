@@ -1,0 +1,80 @@
+"""What the driver and the server raise, as the domain's errors. Messages name no host, user or statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import asyncpg
+
+from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, not_serving
+
+LOST: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TargetServerAttributeNotMatched,
+)
+"""The connection is gone, or cannot be made. Whether a statement under way was executed cannot be told from these."""
+
+CONTENDED: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+"""The server rolled the transaction back in favour of another; the same one may pass the next time."""
+
+_UNUSABLE: Final = (
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.PostgresSystemError,
+)
+_DAMAGED: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
+_OTHER_SCHEMA: Final = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError, asyncpg.InvalidSchemaNameError)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the same call could pass on another connection, because this one is gone."""
+    return isinstance(error, LOST) and not isinstance(error, asyncpg.QueryCanceledError | TimeoutError | ValueError)
+
+
+def translated(error: Exception) -> Exception:
+    """The domain error for what was raised before a commit was sent; a programming error stays what it is."""
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        return overloaded("another call holds what this one needs")
+    if isinstance(error, asyncpg.QueryCanceledError):
+        return dependency_unavailable("the database did not answer in time")
+    if isinstance(error, CONTENDED):
+        return overloaded("too many calls change the same things at once")
+    if isinstance(error, _DAMAGED):
+        return DomainError(Reason.DATA_CORRUPTED, "the database reports damaged data", what="database")
+    if isinstance(error, _OTHER_SCHEMA):
+        return not_serving("schema", "the database does not have the schema that this version needs")
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return DomainError(
+            Reason.INTERNAL, "the decision breaks an invariant of the store", constraint=error.constraint_name
+        )
+    if isinstance(error, ValueError):  # the driver's name for arguments that do not fit
+        return error
+    if isinstance(error, (*LOST, *_UNUSABLE)):
+        return dependency_unavailable("the database cannot be used now")
+    return error
+
+
+@contextmanager
+def domain_errors() -> Iterator[None]:
+    """Raise what happens inside as a domain error."""
+    try:
+        yield
+    except DomainError:
+        raise
+    except (asyncpg.PostgresError, *LOST) as error:
+        raise translated(error) from error
+
+
+def overloaded(problem: str) -> DomainError:
+    """OVERLOADED: nothing was written; the same call may pass a little later."""
+    return DomainError(Reason.OVERLOADED, problem, dependency="store")

@@ -1,0 +1,113 @@
+"""Change notifications between processes, outside every write transaction.
+
+Sending is batched: the keys that changed while one message was under way go into the next. Nothing relies on them;
+whoever waits asks again after a while. One connection per process listens and sends, and is made again when lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Final
+
+import asyncpg
+from asyncpg.connect_utils import SessionAttribute
+
+from durable_memory.adapters.change_signal import ChangeSignal
+from durable_memory.adapters.postgres.errors import LOST
+from durable_memory.adapters.postgres.pool import connection_settings
+from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.sql import statement
+from durable_memory.ports.runtime import Ids
+
+CHANNEL: Final = "durable_memory_change"
+
+_NOTIFY: Final = statement("notify")
+_KEYS_PER_MESSAGE: Final = 120
+"""Of 64 digits and a comma each: below the 8,000 bytes that a notification may have."""
+_PAUSE_SECONDS: Final = 0.01
+_SILENCE_SECONDS: Final = 15.0
+_FIRST_BACKOFF_SECONDS: Final = 0.1
+_LAST_BACKOFF_SECONDS: Final = 5.0
+
+
+class ChangeFeed:
+    """Tells this process's `signal` what others committed, and others what this one did."""
+
+    def __init__(self, dsn: str, settings: PostgresSettings, signal: ChangeSignal, ids: Ids) -> None:
+        self._dsn = dsn
+        self._settings = settings
+        self._signal = signal
+        self._ids = ids
+        self._changed: dict[bytes, None] = {}
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.listening = asyncio.Event()
+        """Set while notifications can arrive."""
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._run())
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def changed(self, key: bytes) -> None:
+        """Tell everybody, here at once and elsewhere soon."""
+        self._signal.notify(key)
+        self._changed[key] = None
+        self._wake.set()
+
+    async def _run(self) -> None:
+        backoff = _FIRST_BACKOFF_SECONDS
+        while True:
+            try:
+                connection = await self._connect()
+                backoff = _FIRST_BACKOFF_SECONDS
+                try:
+                    await self._serve(connection)
+                finally:
+                    self.listening.clear()
+                    connection.terminate()
+            except (asyncpg.PostgresError, *LOST):
+                # Waiters go on by asking; a jittered pause keeps processes from coming back all at once.
+                await asyncio.sleep(backoff * (0.5 + int(self._ids.random_hex(2), 16) / 0x1FFFE))
+                backoff = min(backoff * 2, _LAST_BACKOFF_SECONDS)
+
+    async def _connect(self) -> asyncpg.Connection[asyncpg.Record]:
+        return await asyncpg.connect(
+            self._dsn,
+            timeout=self._settings.connect_timeout_seconds,
+            command_timeout=self._settings.connect_timeout_seconds,
+            target_session_attrs=SessionAttribute.primary,
+            # A notification is worth no wait for the disk.
+            server_settings={**connection_settings(self._settings), "synchronous_commit": "off"},
+        )
+
+    async def _serve(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        await connection.add_listener(CHANNEL, self._on_message)
+        # What was missed meanwhile is not known.
+        self._signal.notify_all()
+        self.listening.set()
+        while True:
+            self._wake.clear()
+            keys = list(self._changed)[:_KEYS_PER_MESSAGE]
+            if keys:
+                for key in keys:
+                    del self._changed[key]
+                # Lost with the connection, they only delay.
+                await connection.execute(_NOTIFY, CHANNEL, ",".join(key.hex() for key in keys))
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_SILENCE_SECONDS):
+                        await self._wake.wait()
+                        continue
+                await connection.execute("SELECT")  # a silent connection may be a dead one
+
+    def _on_message(self, connection: Any, pid: int, channel: str, payload: object) -> None:
+        for digits in str(payload).split(","):
+            with suppress(ValueError):  # somebody else's message on this channel
+                self._signal.notify(bytes.fromhex(digits))

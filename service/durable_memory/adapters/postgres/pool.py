@@ -1,0 +1,150 @@
+"""Connections to the primary: bounded, checked when they are made, and given back whatever happens.
+
+Session settings are start-up parameters, which survive everything that a connection goes through; nothing else is
+ever set for a session, so that giving a connection back needs no round trip to reset it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import asyncpg
+from asyncpg.connect_utils import SessionAttribute
+from asyncpg.pool import PoolConnectionProxy
+
+from durable_memory.adapters.postgres.errors import LOST, domain_errors, overloaded
+from durable_memory.adapters.postgres.primary import Primary
+from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.sql import statement
+from durable_memory.domain.errors import not_serving
+
+if TYPE_CHECKING:
+    Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+else:
+    Connection = PoolConnectionProxy  # generic in the stubs alone
+
+SCHEMA = "durable_memory"
+
+_SERVER = statement("server")
+_SLACK_SECONDS = 5.0
+"""How much later than the server's own timeout this side gives up on a silent connection."""
+
+
+def connection_settings(settings: PostgresSettings) -> dict[str, str]:
+    """Start-up parameters of every connection of the store."""
+
+    def milliseconds(seconds: float) -> str:
+        return str(max(1, round(seconds * 1000)))
+
+    return {
+        "application_name": "durable-memory",
+        "search_path": SCHEMA,
+        "statement_timeout": milliseconds(settings.statement_timeout_seconds),
+        "lock_timeout": milliseconds(settings.lock_timeout_seconds),
+        "idle_in_transaction_session_timeout": milliseconds(settings.idle_in_transaction_timeout_seconds),
+        # The server notices while it waits for a lock that nobody waits for its answer any more.
+        "client_connection_check_interval": "2000",
+        "client_min_messages": "warning",
+        "default_transaction_isolation": "read committed",
+        "synchronous_commit": "on",
+        "jit": "off",
+    }
+
+
+class ConnectionPool:
+    """At most `size` connections; whoever comes later waits in order, and not for ever."""
+
+    def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, *, size: int) -> None:
+        self._dsn = dsn
+        self._settings = settings
+        self._primary = primary
+        self._size = size
+        self._slots = asyncio.Semaphore(size)
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._expiring: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connections are made when they are needed."""
+        self._pool = await asyncpg.create_pool(
+            self._dsn,
+            min_size=0,
+            max_size=self._size,
+            timeout=self._settings.connect_timeout_seconds,
+            command_timeout=self._settings.statement_timeout_seconds + _SLACK_SECONDS,
+            max_cached_statement_lifetime=0,
+            target_session_attrs=SessionAttribute.primary,
+            server_settings=connection_settings(self._settings),
+            init=self._init,
+            reset=_keep,
+        )
+
+    async def close(self) -> None:
+        """Wait for what is under way, then close every connection."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            try:
+                async with asyncio.timeout(self._settings.statement_timeout_seconds):
+                    await pool.close()
+            except TimeoutError:
+                pool.terminate()
+
+    def expire(self) -> None:
+        """Use no connection again that was made before now."""
+        if self._pool is not None:
+            self._expiring = asyncio.ensure_future(self._pool.expire_connections())
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection for one call.
+
+        Raises: OVERLOADED if none is free in time, DEPENDENCY_UNAVAILABLE, NOT_SERVING.
+        """
+        try:
+            async with asyncio.timeout(self._settings.acquire_timeout_seconds):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise overloaded("no database connection is free") from None
+        try:
+            pool = self._pool
+            if pool is None:
+                raise not_serving("closed", "the store is closed")
+            with domain_errors():
+                connection = await pool.acquire()
+            try:
+                yield connection
+            finally:
+                await completed(self._release(pool, connection))
+        finally:
+            self._slots.release()
+
+    async def _release(self, pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -> None:
+        # A connection that cannot be given back in order has been ended by the driver, which is as good.
+        with suppress(*LOST):
+            await pool.release(connection, timeout=self._settings.rollback_timeout_seconds)
+
+    async def _init(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        server = await connection.fetchrow(_SERVER)
+        if server is not None:
+            self._primary.check(server)
+            self._primary.history_id = server["history_id"]
+
+
+async def _keep(connection: Any) -> None:
+    """There is nothing to reset."""
+
+
+async def completed(work: Coroutine[Any, Any, None]) -> None:
+    """Run short, bounded work to its end, and only then let a cancellation through."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,34 @@
+"""How this adapter uses its database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresSettings:
+    """Bounds of one process. Everything is positive; a server runs `write + read + 2` connections at most.
+
+    One namespace has at most one connection for change sets and `namespace_connections` for admissions and uses at a
+    time, with `namespace_queue` calls of each sort waiting behind them. A commit may take `commit_timeout_seconds`,
+    and no longer than `commit_grace_seconds` once its caller has gone; after that its outcome counts as unknown.
+    """
+
+    write_connections: int = 8
+    read_connections: int = 8
+    namespace_connections: int = 2
+    namespace_queue: int = 64
+    connect_timeout_seconds: float = 5.0
+    acquire_timeout_seconds: float = 5.0
+    lock_timeout_seconds: float = 5.0
+    statement_timeout_seconds: float = 15.0
+    idle_in_transaction_timeout_seconds: float = 15.0
+    commit_timeout_seconds: float = 10.0
+    commit_grace_seconds: float = 2.0
+    rollback_timeout_seconds: float = 2.0
+    change_poll_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            if not getattr(self, item.name) > 0:
+                raise ValueError(f"{item.name} is not positive")

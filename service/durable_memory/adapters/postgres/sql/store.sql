@@ -1,0 +1,33 @@
+-- name: server
+-- What a connection has to know of the server at its other end before it is used.
+SELECT pg_is_in_recovery() AS in_recovery,
+       CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
+       (SELECT history_id FROM store) AS history_id;
+
+-- name: schema_migrations
+-- What has been applied to this database, oldest first.
+SELECT version, checksum FROM schema_migration ORDER BY version;
+
+-- name: schema_version
+-- index: schema_migration_pkey
+SELECT max(version) FROM schema_migration;
+
+-- name: page_token_keys
+-- The newest two keys, newest first.
+-- index: page_token_key_pkey
+SELECT secret FROM page_token_key ORDER BY key_id DESC LIMIT 2;
+
+-- name: lock_page_token_keys
+-- Of several processes that find no key, one mints it, and the others read it after that.
+SELECT pg_advisory_xact_lock(7236829141);
+
+-- name: mint_page_token_key
+INSERT INTO page_token_key (secret)
+SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM page_token_key);
+
+-- name: vouch
+-- A commit of its own for an answer that repeats what others committed: it waits for the standby as theirs must have.
+SELECT pg_logical_emit_message(true, 'durable-memory', '');
+
+-- name: notify
+SELECT pg_notify($1::text, $2::text);

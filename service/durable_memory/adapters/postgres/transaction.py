@@ -1,0 +1,128 @@
+"""One write transaction on one connection: what is known of its outcome, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import asyncpg
+
+from durable_memory.adapters.postgres.errors import CONTENDED, LOST
+from durable_memory.adapters.postgres.pool import Connection, ConnectionPool, completed
+from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.sql import statement
+from durable_memory.domain.errors import outcome_unknown
+
+_VOUCH = statement("vouch")
+
+
+class WriteTransaction:
+    """READ COMMITTED: each statement sees what was committed before it began, so locks come before reads."""
+
+    def __init__(self, connection: Connection, settings: PostgresSettings) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._over = False
+        self._warned = False
+
+    async def fetch(self, name: str, *arguments: Any) -> Sequence[asyncpg.Record]:
+        return await self._connection.fetch(statement(name), *arguments)
+
+    async def fetch_row(self, name: str, *arguments: Any) -> asyncpg.Record | None:
+        return await self._connection.fetchrow(statement(name), *arguments)
+
+    async def execute(self, name: str, *arguments: Any) -> None:
+        await self._connection.execute(statement(name), *arguments)
+
+    async def begin(self) -> None:
+        self._connection.add_log_listener(self._on_message)
+        await self._connection.execute("BEGIN")
+
+    async def vouch(self) -> None:
+        """Make the commit wait for the standby although nothing is written.
+
+        An answer that repeats or finds what another transaction committed may be ahead of the standby otherwise.
+        """
+        await self._connection.execute(_VOUCH)
+
+    async def commit(self) -> None:
+        """Commit, and find out whether that happened.
+
+        A caller that goes away does not stop it; the cancellation is let through when the outcome is known. The
+        connection is ended if the answer does not come in time.
+
+        Raises: OUTCOME_UNKNOWN; what the server says if it rolled back instead.
+        """
+        commit = asyncio.ensure_future(self._connection.execute("COMMIT", timeout=None))
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            await asyncio.wait({commit}, timeout=self._settings.commit_timeout_seconds)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            await self._grace(commit)
+        if not commit.done():
+            self._abandon()
+            await completed(_ended(commit))
+            raise outcome_unknown()
+        try:
+            tag = commit.result()
+        except (*CONTENDED, asyncpg.IntegrityConstraintViolationError):
+            raise  # said by the server in place of committing
+        except (asyncpg.PostgresError, asyncio.CancelledError, *LOST) as error:
+            self._abandon()
+            raise outcome_unknown() from error
+        if self._warned:
+            # For example that the wait for the standby was cancelled: committed here, and perhaps only here.
+            self._abandon()
+            raise outcome_unknown()
+        if tag != "COMMIT":
+            raise RuntimeError(f"COMMIT was answered by {tag}")
+        self._over = True
+        if cancelled is not None:
+            raise cancelled
+
+    async def _grace(self, commit: asyncio.Future[str]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.commit_grace_seconds
+        while not commit.done() and (left := deadline - loop.time()) > 0:
+            try:
+                await asyncio.wait({commit}, timeout=left)
+            except asyncio.CancelledError:
+                continue  # cancelled already; saying it again changes nothing
+
+    async def end(self) -> None:
+        """Roll back unless it was committed; a connection that cannot do that in time is ended."""
+        try:
+            if not self._over:
+                await self._connection.execute("ROLLBACK", timeout=self._settings.rollback_timeout_seconds)
+            self._connection.remove_log_listener(self._on_message)
+        except (asyncpg.PostgresError, *LOST):
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """End the connection; the server rolls back what it has not committed."""
+        with suppress(asyncpg.InterfaceError):  # it has ended by itself
+            self._connection.terminate()
+
+    def _on_message(self, connection: Any, message: asyncpg.PostgresLogMessage) -> None:
+        self._warned = True
+
+
+async def _ended(commit: asyncio.Future[str]) -> None:
+    await asyncio.wait({commit})
+    if not commit.cancelled():
+        commit.exception()  # seen: it is why the outcome is unknown
+
+
+@asynccontextmanager
+async def write_transaction(pool: ConnectionPool, settings: PostgresSettings) -> AsyncIterator[WriteTransaction]:
+    """A transaction that is over when the block is left: committed by the block, or rolled back."""
+    async with pool.connection() as connection:
+        transaction = WriteTransaction(connection, settings)
+        try:
+            await transaction.begin()
+            yield transaction
+        finally:
+            await completed(transaction.end())
