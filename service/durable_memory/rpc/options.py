@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from durable_memory.rpc.message_sizes import MessageSizes
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
@@ -17,6 +15,8 @@ class CallOptions:
     max_calls_per_caller: int
     max_streams: int
     max_streams_per_caller: int
+    max_request_bytes: int
+    max_response_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,6 @@ class ServerOptions:
 
     address: str
     calls: CallOptions
-    messages: MessageSizes
     connections: ConnectionOptions
     tls: TlsFiles | None
     reflection: bool

@@ -87,17 +87,17 @@ class RpcServer:
 
         Raises: OSError if the address cannot be listened on.
         """
-        messages = self._options.messages
+        calls = self._options.calls
         server = grpc.aio.server(
             interceptors=[
                 LayeredInterceptor(
                     self._layers,
                     [self._errors, self._serving],
-                    max_request_bytes=messages.max_request_bytes,
-                    max_response_bytes=messages.max_response_bytes,
+                    max_request_bytes=calls.max_request_bytes,
+                    max_response_bytes=calls.max_response_bytes,
                 )
             ],
-            options=_channel_options(self._options.connections, messages.max_request_bytes),
+            options=_channel_options(self._options.connections, calls.max_request_bytes),
         )
         for add, servicer, _ in self._registrations:
             add(servicer, server)
