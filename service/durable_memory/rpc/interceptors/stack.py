@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from durable_memory.domain.errors import invalid_field, limit_exceeded
 from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, Context, IncomingCall, Layer, enter
 
-Handler = grpc.RpcMethodHandler[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # generic for type checkers only
 _Respond = Callable[[Any], Awaitable[None]]
 
 
