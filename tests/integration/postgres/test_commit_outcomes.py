@@ -1,0 +1,145 @@
+"""What a caller is told when the connection fails around the commit, and that a repeat settles it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from durable_memory.domain.errors import DomainError, Reason
+from tests.integration.postgres.conftest import OpenStore
+from tests.integration.postgres.plans import NAMESPACE, create, no_op
+from tests.processes.polling import wait_until_async
+from tests.processes.postgres import PostgresProcess
+from tests.processes.proxy import Fate, TcpProxy, Way, always, when
+
+
+@pytest.fixture
+async def proxy(postgres: PostgresProcess) -> AsyncIterator[TcpProxy]:
+    async with TcpProxy(postgres.port) as proxy:
+        yield proxy
+
+
+async def reason_of(call) -> Reason:
+    with pytest.raises(DomainError) as caught:
+        await call
+    return caught.value.reason
+
+
+async def test_a_connection_cut_after_the_commit_was_sent_is_an_unknown_outcome_that_a_replay_settles(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database))
+    proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.CUT_AFTER)
+    assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+
+    proxy.rule = always
+    # The server may still be committing; the replay waits for the lock that it holds.
+    outcome = await store.transact(NAMESPACE, create("a", key="k"))
+    assert outcome.replayed
+    assert outcome.head.revision == 1
+
+
+async def test_a_commit_that_never_arrived_is_unknown_and_the_repeat_is_the_first_attempt(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database))
+    proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.CUT_BEFORE)
+    assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+
+    proxy.rule = always
+    outcome = await store.transact(NAMESPACE, create("a", key="k"))
+    assert not outcome.replayed
+    assert outcome.head.revision == 1
+
+
+async def test_a_replay_whose_own_commit_is_lost_vouches_for_nothing(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database))
+    await store.transact(NAMESPACE, create("a", key="k"))
+    proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.CUT_AFTER)
+    assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+
+
+async def test_a_commit_without_an_answer_is_given_up_and_its_connection_not_used_again(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database), commit_timeout_seconds=0.2, write_connections=1)
+    proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
+    assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+
+    proxy.rule = always
+    # With the swallowed connection the server still has the lock until it notices that its client is gone.
+    outcome = await store.transact(NAMESPACE, create("a", key="k"))
+    assert outcome.head.revision == 1
+
+
+async def test_a_connection_cut_before_the_commit_leaves_nothing_and_the_call_is_made_again(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database))
+    cuts = iter([Fate.CUT_BEFORE])
+
+    def rule(way: Way, chunk: bytes) -> Fate:
+        if way is Way.TO_SERVER and b"write_change" in chunk or b"INSERT INTO change_set" in chunk:
+            return next(cuts, Fate.PASS)
+        return Fate.PASS
+
+    proxy.rule = rule
+    outcome = await store.transact(NAMESPACE, create("a", key="k"))
+    assert proxy.struck == 1
+    assert not outcome.replayed
+    assert outcome.head.revision == 1
+
+
+async def test_a_connection_that_is_cut_every_time_before_the_commit_is_an_unavailable_dependency(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database))
+    proxy.rule = when(Way.TO_SERVER, b"BEGIN", Fate.CUT_BEFORE)
+    assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.DEPENDENCY_UNAVAILABLE
+    proxy.rule = always
+    assert (await store.head(NAMESPACE)).revision == 0
+
+
+async def test_a_cancelled_wait_for_the_standby_counts_as_unknown(
+    open_store: OpenStore, postgres_database: str, postgres: PostgresProcess
+):
+    store = await open_store(postgres_database)
+    await store.transact(NAMESPACE, create("first", key="k0"))
+    administrator = await asyncpg.connect(postgres.dsn())
+    try:
+        await _set_standbys(administrator, "'nobody'")
+        writing = asyncio.ensure_future(reason_of(store.transact(NAMESPACE, create("a", key="k"))))
+        waiting = await wait_until_async(lambda: _waiting_for_standby(administrator), what="a commit waits")
+        await administrator.fetchval("SELECT pg_cancel_backend($1)", waiting)
+        assert await writing is Reason.OUTCOME_UNKNOWN
+
+        # A repeat must not say that the change is safe while no standby has it: it waits as well.
+        for plan in (create("a", key="k"), no_op()):
+            repeating = asyncio.ensure_future(reason_of(store.transact(NAMESPACE, plan)))
+            waiting = await wait_until_async(lambda: _waiting_for_standby(administrator), what="a repeat waits")
+            await administrator.fetchval("SELECT pg_cancel_backend($1)", waiting)
+            assert await repeating is Reason.OUTCOME_UNKNOWN
+    finally:
+        await _set_standbys(administrator, "''")
+        await administrator.close()
+    assert (await store.transact(NAMESPACE, create("a", key="k"))).replayed
+
+
+async def _set_standbys(connection: asyncpg.Connection, names: str) -> None:
+    await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = {names}")
+    await connection.execute("SELECT pg_reload_conf()")
+    expected = names.strip("'")
+
+    async def is_set() -> bool:
+        return await connection.fetchval("SHOW synchronous_standby_names") == expected
+
+    await wait_until_async(is_set, what="the setting is in force")
+
+
+async def _waiting_for_standby(connection: asyncpg.Connection) -> int | None:
+    return await connection.fetchval(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'durable-memory'"
+    )

@@ -1,0 +1,163 @@
+"""A TCP proxy on loopback that loses, delays and swallows what passes through it, as networks do."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+_CHUNK_BYTES = 65_536
+
+
+class Way(Enum):
+    """Which way bytes go."""
+
+    TO_SERVER = "to server"
+    TO_CLIENT = "to client"
+
+
+class Fate(Enum):
+    """What becomes of a chunk, and of the connection with it."""
+
+    PASS = "pass"
+    CUT_BEFORE = "cut before"
+    """Both ends lose the connection, and the chunk is lost."""
+    CUT_AFTER = "cut after"
+    """The chunk arrives; then both ends lose the connection, and no answer comes back."""
+    SWALLOW = "swallow"
+    """Nothing passes any more in either direction, and nobody is told."""
+
+
+Rule = Callable[[Way, bytes], Fate]
+
+
+def always(way: Way, chunk: bytes) -> Fate:
+    """Let everything pass."""
+    return Fate.PASS
+
+
+def when(way: Way, needle: bytes, fate: Fate) -> Rule:
+    """`fate` for chunks that go this way and contain `needle`."""
+
+    def rule(actual: Way, chunk: bytes) -> Fate:
+        return fate if actual is way and needle in chunk else Fate.PASS
+
+    return rule
+
+
+def after_bytes(way: Way, count: int, fate: Fate) -> Rule:
+    """`fate` for the chunk that brings all bytes that went this way to `count` or more, over all connections."""
+    passed = 0
+
+    def rule(actual: Way, chunk: bytes) -> Fate:
+        nonlocal passed
+        if actual is way:
+            passed += len(chunk)
+        return fate if actual is way and passed >= count else Fate.PASS
+
+    return rule
+
+
+class _Link:
+    """One proxied connection."""
+
+    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.writers = {Way.TO_CLIENT: client, Way.TO_SERVER: server}
+        self.swallowed = asyncio.Event()
+
+    def cut(self) -> None:
+        for writer in self.writers.values():
+            writer.close()
+
+
+class TcpProxy:
+    """Forwards a port of its own to `upstream_port`. `rule` and `delay_seconds` may be set at any time.
+
+    The rule is asked once per chunk as it was read; a short message that was written at once is one chunk.
+    """
+
+    def __init__(self, upstream_port: int) -> None:
+        self.rule: Rule = always
+        self.delay_seconds = 0.0
+        self.struck = 0
+        """How many chunks had another fate than PASS."""
+        self._upstream_port = upstream_port
+        self._links: set[_Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.cut()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @property
+    def connections(self) -> int:
+        return len(self._links)
+
+    def cut(self) -> None:
+        """End every connection now."""
+        for link in list(self._links):
+            link.cut()
+
+    def swallow(self) -> None:
+        """Let nothing pass on the connections that exist, and tell nobody."""
+        for link in self._links:
+            link.swallowed.set()
+
+    def dsn(self, dsn: str) -> str:
+        """The same URL by way of this proxy."""
+        return dsn.replace(f":{self._upstream_port}/", f":{self.port}/")
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._upstream_port)
+        except OSError:
+            writer.close()
+            return
+        link = _Link(writer, server_writer)
+        self._links.add(link)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(link, Way.TO_SERVER, reader))
+                group.create_task(self._pump(link, Way.TO_CLIENT, server_reader))
+        finally:
+            self._links.discard(link)
+            link.cut()
+
+    async def _pump(self, link: _Link, way: Way, reader: asyncio.StreamReader) -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(_CHUNK_BYTES):
+                if self.delay_seconds:
+                    await asyncio.sleep(self.delay_seconds)
+                if link.swallowed.is_set():
+                    continue
+                fate = self.rule(way, chunk)
+                if fate is not Fate.PASS:
+                    self.struck += 1
+                if fate is Fate.SWALLOW:
+                    link.swallowed.set()
+                    continue
+                if fate is not Fate.CUT_BEFORE:
+                    link.writers[way].write(chunk)
+                    await link.writers[way].drain()
+                if fate is not Fate.PASS:
+                    break
+        link.cut()
