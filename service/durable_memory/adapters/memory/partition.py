@@ -125,11 +125,16 @@ class Partition:
             self.evidence.update((node.node_id, item.uri, item.digest) for item in node.evidence)
         self.change_sets = list(copy.change_sets)
         self.requests = {(record.request.method, record.request.key): record for record in copy.requests}
-        self.sessions = {session.session_id: session for session in copy.sessions}
-        self.bindings = {(record.session_id, record.binding_version): record for record in copy.bindings}
-        self.runs = {run_key(run): run for run in copy.runs}
-        self.contexts = {context.context_id: context for context in copy.contexts}
-        self.events = {event.event_id: event for event in copy.events}
+        self.write(
+            Decision(
+                result={},
+                sessions=tuple(copy.sessions),
+                bindings=tuple(copy.bindings),
+                runs=tuple(copy.runs),
+                contexts=tuple(copy.contexts),
+                events=tuple(copy.events),
+            )
+        )
         current = [revisions[-1] for revisions in self.revisions.values()]
         self.head = Head(
             history_id=history_id,

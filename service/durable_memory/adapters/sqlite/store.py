@@ -132,6 +132,7 @@ class SqliteStore:
 
     async def wait_for_change(self, namespace: Namespace, revision: int) -> None:
         head = await self.head(namespace)
+        self._require_serving()  # a store that closed meanwhile wakes nobody any more
         if head.revision <= revision:
             await self._changes.wait(namespace.key)
 
