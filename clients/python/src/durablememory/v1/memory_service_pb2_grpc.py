@@ -117,8 +117,8 @@ class MemoryServiceServicer:
     def Remember(self, request, context):
         """Remembers at once: creates an ACTIVE node whose evidence names the caller
         and the request. No candidate, model or source is needed. Content equal to
-        an ACTIVE node's is a no-op that answers with that node. Needs the
-        activator role.
+        an ACTIVE node's is a no-op that answers with that node. Needs the writer
+        and the activator role.
 
         Reasons: NODE_ALREADY_EXISTS (the stated id is taken), REVISION_CONFLICT
         (the namespace moved), NAMESPACE_TOO_LARGE.
@@ -130,10 +130,10 @@ class MemoryServiceServicer:
     def PutMemory(self, request, context):
         """Makes the node with this id say this, ACTIVE: creates it, revises it if it
         differs, and activates it if it is a candidate, in conflict or archived.
-        Needs the activator role.
+        Needs the writer and the activator role.
 
-        Reasons: INVALID_FIELD (the node has another kind), REVISION_CONFLICT (it is
-        not at the expected revision), NODE_FROZEN, NAMESPACE_TOO_LARGE.
+        Reasons: INVALID_FIELD (the node has another kind), REVISION_CONFLICT (it
+        is not at the expected revision), NODE_FROZEN, NAMESPACE_TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,7 +163,8 @@ class MemoryServiceServicer:
 
     def ReactivateMemory(self, request, context):
         """Brings an ARCHIVED memory back into recall, or decides for a CONFLICTED
-        one, named by its exact current citation. Needs the activator role.
+        one, named by its exact current citation. Needs the writer and the
+        activator role.
 
         Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
         differs), INVALID_TRANSITION, NAMESPACE_TOO_LARGE.
@@ -175,7 +176,7 @@ class MemoryServiceServicer:
     def SupersedeMemory(self, request, context):
         """Replaces a memory by a new one, atomically: creates and activates the new
         one, relates both ways, and marks the old one, named by its exact current
-        citation, SUPERSEDED. Needs the activator role.
+        citation, SUPERSEDED. Needs the writer and the activator role.
 
         Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND (the digest
         differs), INVALID_TRANSITION, NODE_ALREADY_EXISTS, NAMESPACE_TOO_LARGE.
@@ -188,8 +189,8 @@ class MemoryServiceServicer:
         """Reads exactly what a citation names, however old, and says what has become
         of it. Needs the reader role.
 
-        Reasons: NODE_NOT_FOUND, REVISION_NOT_FOUND (no such revision, or its
-        digest differs), CONTENT_ERASED.
+        Reasons: REVISION_NOT_FOUND (no such node or revision, or its digest
+        differs), CONTENT_ERASED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

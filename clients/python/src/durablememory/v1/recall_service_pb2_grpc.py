@@ -129,6 +129,7 @@ class RecallServiceServicer:
         """Finds the ACTIVE memories that fit a query, by the session's binding. With
         `admit` it also records the admission of every hit and returns only what
         was admitted; a retry with the same request id returns the stored hits.
+        Needs the reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED,
         SEMANTIC_UNAVAILABLE (an explicit mode cannot be served),
@@ -141,6 +142,7 @@ class RecallServiceServicer:
     def PreviewRecall(self, request, context):
         """Finds as ActiveRecall does, without a session and by a policy in the
         request. Records nothing: what it returns must not enter a model's input.
+        Needs the reader role.
 
         Reasons: SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
         """
@@ -149,7 +151,8 @@ class RecallServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExplainRecall(self, request, context):
-        """Says why one node is, or is not, among the hits of a query.
+        """Says why one node is, or is not, among the hits of a query. Needs the
+        reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, NODE_NOT_FOUND,
         SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
@@ -162,7 +165,7 @@ class RecallServiceServicer:
         """Records that exact revisions enter a model's input, after the caller has
         assembled it. Only what is the current ACTIVE revision at the moment of
         writing is admitted; what is refused must leave the input. Each item has an
-        outcome of its own.
+        outcome of its own. Needs the reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED.
         """
@@ -172,9 +175,9 @@ class RecallServiceServicer:
 
     def RecordUse(self, request, context):
         """Records that exact revisions were cited or acted on. Each item has an
-        outcome of its own.
+        outcome of its own. The run may have ended since. Needs the reader role.
 
-        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND, RUN_ENDED.
+        Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,7 +185,7 @@ class RecallServiceServicer:
 
     def GetUsageSummary(self, request, context):
         """Counts admissions and uses per node revision: of named nodes, or of all
-        that have any.
+        that have any. Needs the reader role.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -146,7 +146,8 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetNode(self, request, context):
-        """Reads a node as it is, or as it was at a namespace revision.
+        """Reads a node as it is, or as it was at a namespace revision. Needs the
+        reader role.
 
         Reasons: NODE_NOT_FOUND (also when it did not exist yet),
         REVISION_NOT_FOUND (the namespace has not got that far), HISTORY_COMPACTED.
@@ -157,7 +158,7 @@ class RepositoryServiceServicer:
 
     def BatchGetNodes(self, request, context):
         """Reads up to 128 nodes at one namespace revision. What does not exist is
-        named, and no error.
+        named, and no error. Needs the reader role.
 
         Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
@@ -167,7 +168,7 @@ class RepositoryServiceServicer:
 
     def ListNodes(self, request, context):
         """Lists nodes in id order, all pages at one namespace revision. Without
-        content it is the manifest of that revision.
+        content it is the manifest of that revision. Needs the reader role.
 
         Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
@@ -176,31 +177,39 @@ class RepositoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRevisions(self, request, context):
-        """Lists the revisions of a node, oldest first. Reasons: NODE_NOT_FOUND.
+        """Lists the revisions of a node, oldest first. Needs the reader role.
+
+        Reasons: NODE_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRevision(self, request, context):
-        """Reads one exact revision of a node, however old. Reasons: NODE_NOT_FOUND,
-        REVISION_NOT_FOUND, CONTENT_ERASED.
+        """Reads one exact revision of a node, however old. Needs the reader role.
+
+        Reasons: REVISION_NOT_FOUND (no such node or revision, or its digest
+        differs), CONTENT_ERASED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListChangeSets(self, request, context):
-        """Lists the change sets after a namespace revision, oldest first. Reasons:
-        HISTORY_COMPACTED.
+        """Lists the change sets after a namespace revision, oldest first. Needs the
+        reader role.
+
+        Reasons: HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetChangeSet(self, request, context):
-        """Reads one change set, by the revision it made or by its key. Reasons:
-        REVISION_NOT_FOUND, HISTORY_COMPACTED.
+        """Reads one change set, by the revision it made or by its key. Needs the
+        reader role.
+
+        Reasons: REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -209,17 +218,18 @@ class RepositoryServiceServicer:
     def Snapshot(self, request, context):
         """Streams the complete view of a namespace at one namespace revision: a
         header, the nodes in id order, and a footer with their count and digest. A
-        stream without a footer is not a snapshot.
+        stream without a footer is not a snapshot. Needs the reader role.
 
-        Reasons: SNAPSHOT_TOO_LARGE (before the first node), REVISION_NOT_FOUND,
-        HISTORY_COMPACTED.
+        Reasons: SNAPSHOT_TOO_LARGE (at the latest instead of the footer),
+        REVISION_NOT_FOUND, HISTORY_COMPACTED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetChangeToken(self, request, context):
-        """Says where the namespace stands, in one indexed read.
+        """Says where the namespace stands, in one indexed read. Needs the reader
+        role.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -229,18 +239,19 @@ class RepositoryServiceServicer:
         """Streams the changes of a namespace after a namespace revision, in order and
         without gaps, for as long as the caller listens. It resumes from any
         revision: after a lost stream, watch again after the last revision that was
-        received. The first message is always a heartbeat, which says where the
-        namespace stands.
+        received. The first message is always a heartbeat, which says from where on
+        changes will come. Needs the reader role.
 
         Reasons: HISTORY_COMPACTED, HISTORY_CHANGED (the expected history is gone),
         REVISION_NOT_FOUND (the namespace has not got that far), NOT_SERVING (the
         server drains; resume elsewhere).
 
-        To follow a namespace for ever: take a snapshot, keep its change token, watch
-        after its revision with its history id, apply each change together with its
-        token, and on any end of the stream watch again after the last token applied.
-        On HISTORY_COMPACTED or HISTORY_CHANGED, begin with a snapshot again. Changes
-        may be applied twice without harm: a node revision never changes.
+        To follow a namespace for ever: take a snapshot, keep its change token,
+        watch after its revision with its history id, apply each change together
+        with its token, and on any end of the stream watch again after the last
+        token applied. On HISTORY_COMPACTED or HISTORY_CHANGED, begin with a
+        snapshot again. Changes may be applied twice without harm: a node revision
+        never changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -127,7 +127,8 @@ class SessionServiceServicer:
     def OpenSession(self, request, context):
         """Opens a session, or returns the open one with this id if it was opened by
         an equal request. Omitted parts of the policy are resolved once, here;
-        later changes of the server's defaults do not reach the session.
+        later changes of the server's defaults do not reach the session. Needs the
+        reader role.
 
         Reasons: BINDING_DRIFT (the id is open, by another request), SESSION_CLOSED
         (the id was closed), SEMANTIC_UNAVAILABLE (SEMANTIC or HYBRID was asked
@@ -140,7 +141,7 @@ class SessionServiceServicer:
     def ResumeSession(self, request, context):
         """Checks that an open session is bound to exactly what the caller expects,
         and returns it. Nothing is filled in, widened or upgraded. Works on any
-        replica, after any number of restarts.
+        replica, after any number of restarts. Needs the reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (with the fields
         that differ), SEMANTIC_UNAVAILABLE (the bound generation is gone).
@@ -151,7 +152,7 @@ class SessionServiceServicer:
 
     def RebindSession(self, request, context):
         """Binds an open session to another policy: the one way to change a binding.
-        The old one stays in history.
+        The old one stays in history. Needs the reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT (it is not bound
         to what the caller expects), SEMANTIC_UNAVAILABLE.
@@ -161,22 +162,27 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetSession(self, request, context):
-        """Reads one session, open or closed. Reasons: SESSION_NOT_FOUND.
+        """Reads one session, open or closed. Needs the reader role.
+
+        Reasons: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """Lists the sessions of a namespace, in id order.
+        """Lists the sessions of a namespace, in id order. Needs the reader role.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Closes a session for ever, ends its runs, and lets calls that were accepted
-        before finish, for up to five seconds. Closing a closed one is no error.
+        """Closes a session for ever: calls on it and in its runs are refused with
+        SESSION_CLOSED from then on, and calls that were accepted before finish.
+        Closing a closed one is no error.
+        Needs the reader role.
+
         Reasons: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -186,7 +192,7 @@ class SessionServiceServicer:
     def BeginRun(self, request, context):
         """Begins a run and returns its first context id. A run id that another host
         instance left open is taken over: its old incarnation ends and a new one
-        begins, so a crashed host is never locked out.
+        begins, so a crashed host is never locked out. Needs the reader role.
 
         Reasons: SESSION_NOT_FOUND, SESSION_CLOSED, RUN_IDENTITY_CONFLICT (the same
         host instance has it open).
@@ -196,8 +202,9 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EndRun(self, request, context):
-        """Ends a run. Ending an ended one is no error. Reasons: SESSION_NOT_FOUND,
-        RUN_NOT_FOUND.
+        """Ends a run. Ending an ended one is no error. Needs the reader role.
+
+        Reasons: SESSION_NOT_FOUND, RUN_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,18 +36,20 @@ class ExportRecord(_message.Message):
     def __init__(self, header: _Optional[_Union[ExportHeader, _Mapping]] = ..., node_revision: _Optional[_Union[_node_pb2.Node, _Mapping]] = ..., change_set: _Optional[_Union[_change_set_pb2.ChangeSet, _Mapping]] = ..., request: _Optional[_Union[RequestRecord, _Mapping]] = ..., session: _Optional[_Union[SessionRecord, _Mapping]] = ..., run: _Optional[_Union[_session_pb2.Run, _Mapping]] = ..., access_event: _Optional[_Union[_access_pb2.AccessEvent, _Mapping]] = ..., footer: _Optional[_Union[ExportFooter, _Mapping]] = ...) -> None: ...
 
 class ExportHeader(_message.Message):
-    __slots__ = ("format_version", "namespace", "change_token", "exported_at", "server_version")
+    __slots__ = ("format_version", "namespace", "change_token", "exported_at", "server_version", "chain_digest")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     CHANGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     EXPORTED_AT_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CHAIN_DIGEST_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     namespace: _namespace_pb2.NamespaceRef
     change_token: _change_token_pb2.ChangeToken
     exported_at: _timestamp_pb2.Timestamp
     server_version: str
-    def __init__(self, format_version: _Optional[int] = ..., namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., exported_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_version: _Optional[str] = ...) -> None: ...
+    chain_digest: str
+    def __init__(self, format_version: _Optional[int] = ..., namespace: _Optional[_Union[_namespace_pb2.NamespaceRef, _Mapping]] = ..., change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., exported_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server_version: _Optional[str] = ..., chain_digest: _Optional[str] = ...) -> None: ...
 
 class RequestRecord(_message.Message):
     __slots__ = ("method", "request_id", "fingerprint", "result_json", "namespace_revision")
