@@ -87,7 +87,8 @@ class AccessService:
             for item in items:
                 event = _event(AccessKind.USE, call, session_id, context_id, item, now)
                 try:
-                    if item.ref not in loaded.revisions:
+                    node = loaded.revisions.get(item.ref)
+                    if node is None or (item.citation is not None and not item.citation.names(node)):
                         raise revision_not_found(item.ref)
                     _record(event, loaded, events)
                 except DomainError as error:

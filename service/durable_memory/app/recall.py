@@ -29,12 +29,12 @@ from durable_memory.app.views.revisions import RevisionCache
 from durable_memory.app.views.view import View, document_of
 from durable_memory.domain.access import AccessItem
 from durable_memory.domain.canonical import JsonObject
-from durable_memory.domain.errors import DomainError, Reason, invalid_field, limit_exceeded, node_not_found
+from durable_memory.domain.errors import invalid_field, limit_exceeded, node_not_found
 from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter, LexicalHit, has_searchable_text
 from durable_memory.domain.limits import QUERY_MAX_BYTES
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, RelationKind
-from durable_memory.domain.session import RecallMode, RecallPolicy, Session, session_not_found
+from durable_memory.domain.session import RecallMode, RecallPolicy, Session, semantic_not_configured, session_not_found
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Store
@@ -297,7 +297,15 @@ def check_query(query: str) -> None:
 
 
 def _narrowed(policy: RecallPolicy, mode: RecallMode | None) -> RecallPolicy:
-    return policy if mode is None else replace(policy, mode=mode)
+    """The policy for one call. Only AUTO leaves the choice of the mode to the caller.
+
+    Raises: INVALID_FIELD.
+    """
+    if mode is None or mode is policy.mode:
+        return policy
+    if policy.mode is not RecallMode.AUTO:
+        raise invalid_field("mode", f"differs from the session's, which is {policy.mode.name}")
+    return replace(policy, mode=mode)
 
 
 def _settled_mode(policy: RecallPolicy) -> Degradation | None:
@@ -306,12 +314,7 @@ def _settled_mode(policy: RecallPolicy) -> Degradation | None:
     Raises: SEMANTIC_UNAVAILABLE for an explicit mode that is not possible; it never turns into another.
     """
     if policy.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
-        raise DomainError(
-            Reason.SEMANTIC_UNAVAILABLE,
-            f"mode {policy.mode.name} is not possible: the session is bound to no semantic generation",
-            cause=DegradationReason.SEMANTIC_NOT_CONFIGURED.name,
-            mode=policy.mode.name,
-        )
+        raise semantic_not_configured()
     if policy.mode is RecallMode.AUTO:
         return _degradation(DegradationReason.SEMANTIC_NOT_CONFIGURED)
     return None

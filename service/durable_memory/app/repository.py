@@ -6,7 +6,7 @@ All are pure: they change no counter, time or rank. Each says which namespace re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from durable_memory.app.call import Call
@@ -157,11 +157,13 @@ class RepositoryReader:
             token, found = await self.change_set(call, record.namespace_revision)
             if (found.method, found.request_id) == (method, key):
                 return token, found
-        raise DomainError(Reason.REVISION_NOT_FOUND, "no change set was made by this request", method=method)
+        raise DomainError(
+            Reason.REVISION_NOT_FOUND, "no change set was made by this request", method=method, request_id=key
+        )
 
     async def snapshot(
         self, call: Call, statuses: frozenset[NodeStatus], at_revision: int | None = None
-    ) -> AsyncIterator[ChangeToken | NodeRevision | SnapshotEnd]:
+    ) -> AsyncGenerator[ChangeToken | NodeRevision | SnapshotEnd, None]:
         """The complete view at one revision: the token, every node in id order, and the end with its digest.
 
         Raises: SNAPSHOT_TOO_LARGE rather than leave anything out; a stream without an end is not a snapshot.
@@ -192,20 +194,23 @@ class RepositoryReader:
             after = nodes[-1].node_id
         yield SnapshotEnd(node_count=count, content_bytes=size, digest=hasher.hexdigest())
 
-    async def watch(self, call: Call, after: ChangeToken | int | None) -> AsyncIterator[WatchedChange | WatchIdle]:
+    async def watch(
+        self, call: Call, after: ChangeToken | int | None
+    ) -> AsyncGenerator[WatchedChange | WatchIdle, None]:
         """Every change set after a revision (default: from now on), in order, without gaps, for ever.
 
         A `ChangeToken` also names the history that the watcher has followed. An idle report comes after what was
         there at the start, and whenever a few seconds went by without a change.
 
-        Raises: HISTORY_CHANGED if the namespace now has another history, or is behind `after`.
+        Raises: HISTORY_CHANGED (expected, actual) if the namespace has another history, then or later;
+        REVISION_NOT_FOUND if it has not got as far as `after`.
         """
         head = await self._store.head(call.namespace)
         if isinstance(after, ChangeToken) and after.history_id != head.history_id:
-            raise _other_history(head)
+            raise _history_changed(after.history_id, head.history_id)
         seen = head.revision if after is None else after if isinstance(after, int) else after.namespace_revision
         if seen > head.revision:
-            raise _other_history(head)
+            raise _namespace_revision_not_found(seen, head.revision)
         history_id = head.history_id
         while True:
             found = await self._store.list_change_sets(call.namespace, after_revision=seen, limit=WATCH_BATCH)
@@ -225,7 +230,7 @@ class RepositoryReader:
             await self._store.wait_for_change(call.namespace, seen)
             head = await self._store.head(call.namespace)
             if head.history_id != history_id:
-                raise _other_history(head)
+                raise _history_changed(history_id, head.history_id)
 
 
 def _at(head: Head, at_revision: int | None) -> ChangeToken:
@@ -254,10 +259,10 @@ def _snapshot_too_large() -> DomainError:
     )
 
 
-def _other_history(head: Head) -> DomainError:
+def _history_changed(expected: str, actual: str) -> DomainError:
     return DomainError(
         Reason.HISTORY_CHANGED,
-        "the namespace does not continue the history that was watched; read it afresh",
-        history_id=head.history_id,
-        actual=head.revision,
+        "the namespace does not continue the history that was named; read it afresh",
+        expected=expected,
+        actual=actual,
     )

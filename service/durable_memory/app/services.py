@@ -34,6 +34,8 @@ class AppServices:
     defaults: PolicyDefaults
     views: ViewCache
     revisions: RevisionCache
+    clock: Clock
+    ids: Ids
 
     async def close(self) -> None:
         """Stop what the use cases do on their own; the store is the caller's to close."""
@@ -66,4 +68,6 @@ def build_services(
         defaults=defaults,
         views=views,
         revisions=revisions,
+        clock=clock,
+        ids=ids,
     )

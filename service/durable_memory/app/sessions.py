@@ -27,6 +27,7 @@ from durable_memory.domain.session import (
     check_digest,
     check_no_drift,
     run_not_found,
+    semantic_not_configured,
     session_not_found,
 )
 from durable_memory.ports.runtime import Clock, Ids
@@ -46,6 +47,9 @@ class PolicyRequest:
     related_lookups: int | None = None
     lexical_profile: str | None = None
     fusion_profile: str | None = None
+    authority_digest: str | None = None
+    candidate_limit: int | None = None
+    min_similarity: float | None = None
 
     def canonical(self) -> dict[str, JsonValue]:
         """What was asked for, and nothing else."""
@@ -57,6 +61,9 @@ class PolicyRequest:
             "related_lookups": self.related_lookups,
             "lexical_profile": self.lexical_profile,
             "fusion_profile": self.fusion_profile,
+            "authority_digest": self.authority_digest,
+            "candidate_limit": self.candidate_limit,
+            "min_similarity": self.min_similarity,
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -80,9 +87,10 @@ class PolicyDefaults:
     def settle(self, request: PolicyRequest) -> RecallPolicy:
         """An exact policy, with nothing left open.
 
-        Raises: INVALID_FIELD for bounds and unknown profiles.
+        Raises: INVALID_FIELD for bounds and unknown profiles, SEMANTIC_UNAVAILABLE for what needs a generation.
         """
-
+        if request.authority_digest is not None or request.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
+            raise semantic_not_configured()
         policy = RecallPolicy(
             mode=_chosen(request.mode, self.mode),
             max_results=_chosen(request.max_results, self.max_results),

@@ -7,7 +7,7 @@ history id.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 from durable_memory.app.call import Call, Mutation
@@ -49,7 +49,7 @@ class TransferService:
         self._clock = clock
         self._ids = ids
 
-    async def export(self, call: Call) -> AsyncIterator[ExportRecord]:
+    async def export(self, call: Call) -> AsyncGenerator[ExportRecord, None]:
         """All records of the namespace as it stands now; what is written meanwhile is left out.
 
         A stream without its footer is not an export.

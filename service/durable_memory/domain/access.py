@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import IntEnum
 
 from durable_memory.domain.canonical import digest_hex
+from durable_memory.domain.citation import Citation
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus
 
@@ -48,10 +49,14 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessItem:
-    """What a caller wants recorded of one revision; an absent event id is derived, so a repeat is the same event."""
+    """What a caller wants recorded of one revision; an absent event id is derived, so a repeat is the same event.
+
+    `citation` is how the caller named the revision, if it did so by one: then the text has to be the cited one.
+    """
 
     ref: NodeRef
     event_id: str | None = None
+    citation: Citation | None = None
 
     def settled_event_id(self, kind: AccessKind, context_id: str) -> str:
         if self.event_id is not None:

@@ -271,6 +271,15 @@ def run_ended(run: Run) -> DomainError:
     )
 
 
+def semantic_not_configured() -> DomainError:
+    """SEMANTIC_UNAVAILABLE where there is no generation: no repeat of the call can succeed."""
+    return DomainError(
+        Reason.SEMANTIC_UNAVAILABLE,
+        "semantic recall is not possible: there is no semantic generation",
+        cause="SEMANTIC_NOT_CONFIGURED",
+    )
+
+
 def _binding_drift(names: list[str]) -> DomainError:
     return DomainError(
         Reason.BINDING_DRIFT, f"the session is bound otherwise: {', '.join(names)}", fields=",".join(names)
