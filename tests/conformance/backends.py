@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from durable_memory.adapters.memory import MemoryStore
+from durable_memory.adapters.postgres import PostgresStore
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.ports.store import Store
@@ -38,5 +39,9 @@ def sqlite_backend(path: Path) -> Backend:
     return Backend(name="sqlite", new=lambda: SqliteStore(path, SystemIds()))
 
 
-ALL = ("memory", "sqlite")
-DURABLE = ("sqlite",)
+def postgres_backend(dsn: str) -> Backend:
+    return Backend(name="postgres", new=lambda: PostgresStore(dsn, ids=SystemIds()))
+
+
+ALL = ("memory", "sqlite", "postgres")
+DURABLE = ("sqlite", "postgres")

@@ -6,12 +6,14 @@ import pytest
 
 from durable_memory.domain.namespace import Namespace
 from durable_memory.ports.store import Store
-from tests.conformance.backends import ALL, DURABLE, Backend, memory_backend, sqlite_backend
+from tests.conformance.backends import ALL, DURABLE, Backend, memory_backend, postgres_backend, sqlite_backend
 
 
 def make_backend(name: str, request: pytest.FixtureRequest) -> Backend:
     if name == "sqlite":
         return sqlite_backend(request.getfixturevalue("tmp_path") / "store.db")
+    if name == "postgres":
+        return postgres_backend(request.getfixturevalue("postgres_database"))
     return memory_backend()
 
 

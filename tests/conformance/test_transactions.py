@@ -113,13 +113,13 @@ async def test_a_defective_decision_writes_nothing(store, namespace, defect):
     await store.transact(namespace, writing(sessions=(bound,), bindings=(binding_record(bound),)))
     run, context = run_with_context("bound")
     rows: dict[str, Any] = {"sessions": (session(namespace, "fresh"),), "runs": (run,), "contexts": (context,)}
-    rows |= {
+    defects: dict[str, dict[str, Any]] = {
         "event of no revision": {"events": (event("e", NodeRef("absent", 1)),)},
         "context of no run": {"contexts": (Context.of("bound", "absent", "1", 0),)},
         "run of no session": {"runs": run_with_context("absent")[:1]},
         "binding again": {"bindings": (binding_record(bound),)},
-    }[defect]
-    plan = writing(**rows, request=request_key("k"))
+    }
+    plan = writing(**{**rows, **defects[defect]}, request=request_key("k"))
     with pytest.raises(DomainError) as failure:
         await store.transact(namespace, plan)
     assert failure.value.reason is Reason.INTERNAL
