@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -63,9 +64,9 @@ def test_a_day_is_found_as_people_write_it(query: str) -> None:
     assert bm25f_query_tokens(query) <= set(bm25f_tokens(date_words(datetime(2023, 5, 8, tzinfo=UTC))))
 
 
-def document(**fields: object) -> IndexedDocument:
-    values = {"node_id": "n", "revision": 1, "kind": 1, "content": "text", "updated_at": NOON} | fields
-    return IndexedDocument(**values)  # type: ignore[arg-type]
+def document(**fields: Any) -> IndexedDocument:
+    values: dict[str, Any] = {"node_id": "n", "revision": 1, "kind": 1, "content": "text", "updated_at": NOON} | fields
+    return IndexedDocument(**values)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ class LexicalIndex:
 
     @property
     def needs_compaction(self) -> bool:
-        """Whether queries would gain from `begin_compaction`, and none is under way."""
+        """Whether queries would gain from `begin_compaction`; still true while one is under way."""
         return self._stack.needs_compaction
 
     def begin_compaction(self) -> tuple[LexicalIndex, Compaction]:

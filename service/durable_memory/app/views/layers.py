@@ -1,8 +1,9 @@
 """Segments upon segments: how an index takes a change without touching what it has.
 
 A change makes a small segment of its own and marks replaced documents as dead. Young segments of like size are merged
-at once, so their number grows with the logarithm of the changes. Merging them into the oldest, the base, costs as much
-as the namespace is large, so that is left to a compaction off the event loop, unless they have outgrown the base.
+at once while they are small. What is more work is left to a compaction off the event loop: merging the young ones, and
+now and then merging them into the oldest, the base, which costs as much as the namespace is large. Where nobody
+compacts, a change does it when the young segments have outgrown the base, so its cost stays constant on average.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from durable_memory.domain.lexical.document import IndexedDocument
 
 NO_DEAD: Final = np.empty(0, dtype=np.int32)
 _FANOUT: Final = 4
-"""So many young segments of like size become one: there are never more than 3 for each power of 4."""
+"""So many young segments of like size become one."""
+
+_MERGED_AT_ONCE: Final = 128
+"""Documents that a change merges itself, which takes some milliseconds; more are left to a compaction."""
+
+_MANY_LAYERS: Final = 16
+"""With more layers than this a query pays more for layers than for documents."""
 
 _COMPACTION_SHARE: Final = 8
 """A compaction is due when the young and the dead are more than the base divided by this, and a few."""
@@ -162,42 +169,61 @@ class LayerStack:
     def _tidied(self, layers: list[Layer], totals: tuple[FieldTotals, ...]) -> LayerStack:
         """With young layers merged where enough are of like size, and all where they have outgrown the base."""
         layers = [layer for place, layer in enumerate(layers) if place < self.pinned or layer.document_count]
-        while len(layers) >= self.pinned + _FANOUT and _tier(layers[-_FANOUT]) <= _tier(layers[-1]):
+        while self._is_mergeable(layers):
             layers[-_FANOUT:] = [self._merged(layers[-_FANOUT:])]
-        if layers and _burden(layers) > layers[0].document_count + _SMALL:
-            return replace(self, layers=_numbered([self._merged(layers)]), totals=totals, pinned=1)
+        if self.pinned == 1 and layers and _burden(layers) > layers[0].document_count + _SMALL:
+            return replace(self, layers=_numbered([self._merged(layers)]), totals=totals)
         return replace(self, layers=_numbered(layers), totals=totals)
+
+    def _is_mergeable(self, layers: Sequence[Layer]) -> bool:
+        """Whether the youngest layers are of like size, and few enough documents to merge on the event loop."""
+        youngest = layers[-_FANOUT:]
+        return (
+            len(layers) >= self.pinned + _FANOUT
+            and _tier(youngest[0]) <= _tier(youngest[-1])
+            and sum(layer.document_count for layer in youngest) <= _MERGED_AT_ONCE
+        )
 
     def _merged(self, layers: Sequence[Layer]) -> Layer:
         return Layer(Compaction(self.profiles, tuple(layers)).run(), 0, NO_DEAD)
 
     @property
     def needs_compaction(self) -> bool:
-        """Whether queries would gain from a compaction, and none has been begun."""
-        return (
-            self.pinned == 1
-            and _burden(self.layers) > (len(self.layers[0].segment) if self.layers else 0) // _COMPACTION_SHARE + _SMALL
-        )
+        """Whether queries would gain from a compaction."""
+        return len(self.layers) > _MANY_LAYERS or self._is_overgrown
+
+    @property
+    def _is_overgrown(self) -> bool:
+        base = self.layers[0].document_count if self.layers else 0
+        return _burden(self.layers) > base // _COMPACTION_SHARE + _SMALL
 
     def begin_compaction(self) -> tuple[LayerStack, Compaction]:
-        """This stack, keeping its layers apart from later changes, and the work of merging them."""
-        return replace(self, pinned=max(1, len(self.layers))), Compaction(self.profiles, self.layers)
+        """This stack, keeping its layers apart from later changes, and the work of merging them.
+
+        The base takes part only where the others have become a good part of it.
+        """
+        layers = self.layers if self._is_overgrown or len(self.layers) < 3 else self.layers[1:]
+        return replace(self, pinned=max(1, len(self.layers))), Compaction(self.profiles, layers)
 
     def adopted(self, compaction: Compaction, segment: Segment) -> LayerStack:
         """With the result of a compaction in place of the layers that went into it.
 
         Documents that changed since are dead in it. The same stack where those layers are not there any more.
         """
-        count = len(compaction.layers)
-        current = self.layers[:count]
-        if [id(layer.segment) for layer in current] != [id(layer.segment) for layer in compaction.layers]:
+        merged = compaction.layers
+        start = (
+            next((n for n, layer in enumerate(self.layers) if layer.segment is merged[0].segment), 0) if merged else 0
+        )
+        current = self.layers[start : start + len(merged)]
+        if [id(layer.segment) for layer in current] != [id(layer.segment) for layer in merged]:
             return self
-        dead: set[str] = set()
-        for now, then in zip(current, compaction.layers, strict=True):
-            dead.update(now.segment.ids[number] for number in np.setdiff1d(now.dead, then.dead).tolist())
-        base = Layer(segment, 0, NO_DEAD)
-        base = base.without(base.living_numbers(dead))
-        return replace(self, layers=_numbered([base, *self.layers[count:]]), pinned=1)
+        changed: set[str] = set()
+        for now, then in zip(current, merged, strict=True):
+            changed.update(now.segment.ids[number] for number in np.setdiff1d(now.dead, then.dead).tolist())
+        layer = Layer(segment, 0, NO_DEAD)
+        layer = layer.without(layer.living_numbers(changed))
+        layers = [*self.layers[:start], layer, *self.layers[start + len(merged) :]]
+        return replace(self, layers=_numbered(layers), pinned=1)
 
 
 def _numbered(layers: Iterable[Layer]) -> tuple[Layer, ...]:
@@ -223,7 +249,6 @@ def _burden(layers: Sequence[Layer]) -> int:
 def _changed_totals(
     totals: Sequence[FieldTotals], segment: Segment, numbers: NDArray[np.integer], sign: int
 ) -> tuple[FieldTotals, ...]:
-    return tuple(
-        total.plus(segment.lengths[field][numbers], sign) if field < len(segment.lengths) else total
-        for field, total in enumerate(totals)
-    )
+    lengths = segment.lengths[:, numbers]
+    changed = [total.plus(row, sign) for total, row in zip(totals, lengths, strict=False)]
+    return (*changed, *totals[len(changed) :])

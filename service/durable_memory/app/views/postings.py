@@ -21,14 +21,14 @@ class Postings:
     Attributes:
         starts: uint32 [terms + 1].
         documents: int32 [postings], numbers of documents.
-        counts: one array [postings] for each field, how often the term stands in it; none where only presence
-            matters. Each has the smallest unsigned type that holds its numbers.
+        counts: unsigned [fields, postings], how often the term stands in each field; no rows where only presence
+            matters. Of the smallest type that holds its numbers.
     """
 
     vocabulary: Vocabulary
     starts: NDArray[np.uint32]
     documents: NDArray[np.int32]
-    counts: tuple[Counts, ...]
+    counts: Counts
 
     def row(self, term: str) -> slice | None:
         """Where the postings of `term` stand, `None` when no document has it."""
@@ -41,13 +41,13 @@ class Postings:
         held = self.documents[row]
         at = int(np.searchsorted(held, document))
         present = at < len(held) and int(held[at]) == document
-        if not self.counts:
+        if not len(self.counts):
             return (int(present),)
-        return tuple(int(column[row][at]) if present else 0 for column in self.counts)
+        return tuple(self.counts[:, row][:, at].tolist()) if present else (0,) * len(self.counts)
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.starts, self.documents, *self.counts)
+        arrays = (self.starts, self.documents, self.counts)
         return self.vocabulary.nbytes + sum(array.nbytes for array in arrays)
 
 
@@ -77,11 +77,10 @@ class PostingsBuilder:
         keys, counts = np.unique(place * self._field_count + np.repeat(fields, sizes), return_counts=True)
         places, key_fields = np.divmod(keys, self._field_count)
         is_first = np.diff(places, prepend=-1) != 0
-        columns = np.zeros((self._field_count, int(is_first.sum())), dtype=np.int64)
-        columns[key_fields, np.cumsum(is_first) - 1] = counts
-        return _assemble(
-            terms, places[is_first], document_count, [narrow(column) for column in columns] if counted else []
-        )
+        matrix = np.zeros((self._field_count if counted else 0, int(is_first.sum())), dtype=np.int64)
+        if counted:
+            matrix[key_fields, np.cumsum(is_first) - 1] = counts
+        return _assemble(terms, places[is_first], document_count, narrow(matrix))
 
 
 def narrow(numbers: NDArray[np.int64]) -> Counts:
@@ -89,9 +88,16 @@ def narrow(numbers: NDArray[np.int64]) -> Counts:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def _assemble(
-    terms: Sequence[str], places: NDArray[np.int64], document_count: int, counts: Sequence[Counts]
-) -> Postings:
+def side_by_side(matrices: Sequence[Counts]) -> Counts:
+    """Matrices [fields, columns] as one; fields that one does not have are 0 in its columns."""
+    fields = max(len(matrix) for matrix in matrices)
+    filled = [
+        matrix if len(matrix) == fields else np.pad(matrix, ((0, fields - len(matrix)), (0, 0))) for matrix in matrices
+    ]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled, axis=1)
+
+
+def _assemble(terms: Sequence[str], places: NDArray[np.int64], document_count: int, counts: Counts) -> Postings:
     """Postings from sorted places, each term number x `document_count` + document; unused terms are dropped."""
     numbers, documents = np.divmod(places, max(document_count, 1))
     sizes = np.bincount(numbers, minlength=len(terms))
@@ -101,7 +107,7 @@ def _assemble(
         Vocabulary(terms if len(used) == len(terms) else [terms[number] for number in used.tolist()]),
         starts,
         documents.astype(np.int32),
-        tuple(counts),
+        counts,
     )
 
 
@@ -125,13 +131,5 @@ def merge_postings(parts: Sequence[Postings], renumbered: Sequence[NDArray[np.in
         kept.append(keep)
     every = np.concatenate(places)
     order = np.argsort(every, kind="stable")
-    columns = [
-        np.concatenate(
-            [
-                part.counts[field][keep] if field < len(part.counts) else np.zeros(len(place), dtype=np.uint8)
-                for part, keep, place in zip(parts, kept, places, strict=True)
-            ]
-        )[order]
-        for field in range(max(len(part.counts) for part in parts))
-    ]
-    return _assemble(terms, every[order], document_count, columns)
+    counts = side_by_side([part.counts[:, keep] for part, keep in zip(parts, kept, strict=True)])
+    return _assemble(terms, every[order], document_count, counts[:, order])

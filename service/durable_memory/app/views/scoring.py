@@ -5,15 +5,15 @@ Every expression is evaluated elementwise in float64 in the order of the referen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from durable_memory.app.views.layers import FieldTotals, Layer
-from durable_memory.app.views.postings import Counts
+from durable_memory.app.views.postings import Counts, side_by_side
 from durable_memory.domain.lexical.bm25f import (
     FIELD_WEIGHTS,
     LENGTH_BASE,
@@ -26,11 +26,7 @@ from durable_memory.domain.lexical.bm25f import (
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE
 
 _NO_NUMBERS: Final = np.empty(0, dtype=np.intp)
-_NO_SCORES: Final = np.empty(0)
-
-
-_Match: TypeAlias = tuple[Layer, NDArray[np.int32], list[Counts]]
-"""A layer, its living documents that have a term, and how often in each field."""
+_WEIGHTS: Final = np.array(FIELD_WEIGHTS).reshape(-1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,71 +50,85 @@ class TermImpact:
         return 200 + 2 * self.documents.nbytes  # the object and its place in a dictionary, then both arrays
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Matches:
+    """The living documents that have a term: their numbers within the index, and counts and lengths by field."""
+
+    documents: NDArray[np.intp]
+    counts: Counts
+    lengths: Counts
+
+    @property
+    def frequency(self) -> int:
+        """Documents that have the term in their own text, or around it where none has."""
+        own = np.count_nonzero(self.counts[0]) if len(self.counts) else 0
+        return int(own) or len(self.documents)
+
+
 class TermScorer:
     """Scores single terms of one profile against one state of a namespace. Immutable."""
 
     def __init__(
         self, layers: Sequence[Layer], profile: str, document_count: int, totals: Sequence[FieldTotals]
     ) -> None:
-        self._layers = layers
         self.profile = profile
         self._document_count = document_count
         self._averages = [total.average for total in totals]
-
-    def frequency(self, term: str) -> int:
-        """The n of the term's idf: documents that have it in their own text, or around it where none has."""
-        return _frequency([(documents, counts) for _, documents, counts in self._matches(term)])
+        # A field that no document has is divided by 1: its counts are 0 anyway.
+        self._divisors = np.array([average or 1.0 for average in self._averages]).reshape(-1, 1)
+        self._sources = [(layer, layer.segment.postings[profile]) for layer in layers]
 
     def impact(self, term: str) -> TermImpact:
         """What `term` adds to each document that has it."""
-        matches = list(self._matches(term))
-        frequency = _frequency([(documents, counts) for _, documents, counts in matches])
-        numbers = [documents + np.intp(layer.start) for layer, documents, _ in matches]
-        found = np.concatenate(numbers) if numbers else _NO_NUMBERS
+        matches = self._matches(term)
+        if matches is None:
+            return TermImpact(_NO_NUMBERS, 0.0, 0, self._weight(0))
+        weight = self._weight(matches.frequency)
         if self.profile == COVERAGE_PROFILE:
-            return TermImpact(found, 1.0, frequency, 1.0)
-        idf = inverse_document_frequency(self._document_count, frequency)
-        scores = [idf * tf * SATURATION_SCALE / (tf + SATURATION) for tf in map(self._weighted_frequencies, matches)]
-        return TermImpact(found, np.concatenate(scores) if scores else _NO_SCORES, frequency, idf)
-
-    def _matches(self, term: str) -> Iterator[_Match]:
-        for layer in self._layers:
-            postings = layer.segment.postings[self.profile]
-            row = postings.row(term)
-            if row is None:
-                continue
-            documents = postings.documents[row]
-            counts = [column[row] for column in postings.counts]
-            alive = layer.living(documents)
-            if alive is not None:
-                documents = documents[alive]
-                counts = [column[alive] for column in counts]
-            if len(documents):
-                yield layer, documents, counts
+            return TermImpact(matches.documents, weight, matches.frequency, weight)
+        tf = self._weighted_frequencies(matches)
+        scores = weight * tf * SATURATION_SCALE / (tf + SATURATION)
+        return TermImpact(matches.documents, scores, matches.frequency, weight)
 
     def weighted_frequency(self, layer: Layer, document: int, counts: Sequence[int]) -> float:
         """The tf of a term that stands `counts` times in the fields of one document of a layer."""
         frequency = 0.0
         for field, count in enumerate(counts):
             if count:
-                length = int(layer.segment.lengths[field][document])
+                length = int(layer.segment.lengths[field, document])
                 frequency += weighted_frequency(field, count, length, self._averages[field])
         return frequency
 
-    def _weighted_frequencies(self, match: _Match) -> NDArray[np.float64]:
-        layer, documents, counts = match
-        frequency = np.zeros(len(documents))
-        for field, (column, lengths) in enumerate(zip(counts, layer.segment.lengths, strict=True)):
-            average = self._averages[field]
-            if average > 0.0:
-                norm = LENGTH_BASE + LENGTH_SLOPE * lengths[documents].astype(np.float64) / average
-                frequency += FIELD_WEIGHTS[field] * column.astype(np.float64) / norm
+    def _weight(self, frequency: int) -> float:
+        if self.profile == COVERAGE_PROFILE:
+            return 1.0
+        return inverse_document_frequency(self._document_count, frequency)
+
+    def _matches(self, term: str) -> _Matches | None:
+        documents, counts, lengths = [], [], []
+        for layer, postings in self._sources:
+            row = postings.row(term)
+            if row is None:
+                continue
+            held, held_counts = postings.documents[row], postings.counts[:, row]
+            alive = layer.living(held)
+            if alive is not None:
+                held, held_counts = held[alive], held_counts[:, alive]
+            documents.append(held + np.intp(layer.start))
+            counts.append(held_counts)
+            lengths.append(layer.segment.lengths[:, held])
+        if not documents:
+            return None
+        return _Matches(np.concatenate(documents), side_by_side(counts), side_by_side(lengths))
+
+    def _weighted_frequencies(self, matches: _Matches) -> NDArray[np.float64]:
+        fields = len(matches.counts)
+        norms = LENGTH_BASE + LENGTH_SLOPE * matches.lengths.astype(np.float64) / self._divisors[:fields]
+        parts = _WEIGHTS[:fields] * matches.counts.astype(np.float64) / norms
+        frequency: NDArray[np.float64] = parts[0]
+        for part in parts[1:]:  # field by field: the order of the sum is part of the profile
+            frequency += part
         return frequency
-
-
-def _frequency(matches: Sequence[tuple[NDArray[np.int32], Sequence[Counts]]]) -> int:
-    own = sum(int(np.count_nonzero(counts[0])) for _, counts in matches if counts)
-    return own or sum(len(documents) for documents, _ in matches)
 
 
 class TermImpacts:

@@ -7,13 +7,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from durable_memory.app.views.postings import Counts, Postings, PostingsBuilder, merge_postings, narrow
+from durable_memory.app.views.postings import Counts, Postings, PostingsBuilder, merge_postings, narrow, side_by_side
 from durable_memory.domain.lexical.document import (
     IndexedDocument,
     bm25f_field_tokens,
@@ -48,7 +47,7 @@ class Segment:
         revisions: int64 [documents].
         kinds: uint8 [documents].
         occurred, updated: int64 [documents], microseconds since 1970; `NO_TIME` where there is none.
-        lengths: for each bm25f field an array [documents] of token counts.
+        lengths: unsigned [bm25f fields, documents], token counts.
         postings: by lexical profile.
         labels: which documents have which `label_term`.
     """
@@ -58,7 +57,7 @@ class Segment:
     kinds: NDArray[np.uint8]
     occurred: NDArray[np.int64]
     updated: NDArray[np.int64]
-    lengths: tuple[Counts, ...]
+    lengths: Counts
     postings: Mapping[str, Postings]
     labels: Postings
     nbytes: int = field(init=False)
@@ -66,7 +65,7 @@ class Segment:
     def __post_init__(self) -> None:
         size = sum(map(sys.getsizeof, self.ids)) + sys.getsizeof(self.ids)
         size += self.revisions.nbytes + self.kinds.nbytes + self.occurred.nbytes + self.updated.nbytes
-        size += sum(column.nbytes for column in self.lengths)
+        size += self.lengths.nbytes
         size += sum(postings.nbytes for postings in (self.labels, *self.postings.values()))
         object.__setattr__(self, "nbytes", size)
 
@@ -78,18 +77,12 @@ class Segment:
         number = bisect_left(self.ids, node_id)
         return number if number < len(self.ids) and self.ids[number] == node_id else -1
 
-    def field_lengths(self, field: int) -> NDArray[np.int64]:
-        """int64 [documents]: token counts of a bm25f field, 0 where a document does not have it."""
-        if field < len(self.lengths):
-            return self.lengths[field].astype(np.int64)
-        return np.zeros(len(self), dtype=np.int64)
-
 
 def build_segment(documents: Iterable[IndexedDocument], profiles: Collection[str]) -> Segment:
     """Index `documents`, of distinct ids, for each of `profiles`."""
     ordered = sorted(documents, key=lambda document: document.node_id)
     postings = {}
-    lengths: tuple[Counts, ...] = ()
+    lengths = narrow(np.zeros((0, len(ordered)), dtype=np.int64))
     if BM25F_PROFILE in profiles:
         postings[BM25F_PROFILE], lengths = _bm25f_postings(ordered)
     if COVERAGE_PROFILE in profiles:
@@ -120,7 +113,7 @@ def _presence(documents: Sequence[IndexedDocument], terms: Callable[[IndexedDocu
     return builder.build(len(documents), counted=False)
 
 
-def _bm25f_postings(documents: Sequence[IndexedDocument]) -> tuple[Postings, tuple[Counts, ...]]:
+def _bm25f_postings(documents: Sequence[IndexedDocument]) -> tuple[Postings, Counts]:
     field_count = 1 + max((len(document.surroundings) for document in documents), default=0)
     builder = PostingsBuilder(field_count)
     lengths = np.zeros((field_count, len(documents)), dtype=np.int64)
@@ -128,7 +121,7 @@ def _bm25f_postings(documents: Sequence[IndexedDocument]) -> tuple[Postings, tup
         for column, tokens in enumerate(bm25f_field_tokens(document)):
             builder.add(number, column, tokens)
             lengths[column, number] = len(tokens)
-    return builder.build(len(documents), counted=True), tuple(map(narrow, lengths))
+    return builder.build(len(documents), counted=True), narrow(lengths)
 
 
 def merge_segments(parts: Sequence[tuple[Segment, NDArray[np.int32]]]) -> Segment:
@@ -164,10 +157,9 @@ def merge_segments(parts: Sequence[tuple[Segment, NDArray[np.int32]]]) -> Segmen
         kinds=gathered(lambda segment: segment.kinds),
         occurred=gathered(lambda segment: segment.occurred),
         updated=gathered(lambda segment: segment.updated),
-        lengths=tuple(
-            narrow(gathered(partial(Segment.field_lengths, field=field)))
-            for field in range(max(len(segment.lengths) for segment in segments))
-        ),
+        lengths=side_by_side([segment.lengths[:, numbers] for segment, numbers in zip(segments, alive, strict=True)])[
+            :, order
+        ],
         postings={
             profile: merged(lambda segment: segment.postings[profile])  # noqa: B023  called at once
             for profile in segments[0].postings

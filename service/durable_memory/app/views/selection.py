@@ -16,7 +16,7 @@ from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
 
 def passing(layers: Sequence[Layer], filter: LexicalFilter) -> NDArray[np.bool_] | None:
     """bool [documents of the index], dead ones included; `None` when every document passes."""
-    if filter is ANY_DOCUMENT or filter == ANY_DOCUMENT:
+    if not layers or filter == ANY_DOCUMENT:
         return None
     return np.concatenate([_passing_segment(layer.segment, filter) for layer in layers])
 
