@@ -133,7 +133,7 @@ class CandidateService:
         evidence: Sequence[EvidenceInput] = (),
     ) -> Decided:
         """Let exact candidate revisions into recall, by one decision. Each item succeeds or fails on its own."""
-        held = (*evidence, decision.evidence(call.caller.name, call.request.key))
+        held = (*evidence, decision.evidence(call.caller.name, call.request.method, call.request.key))
 
         def operation(ref: NodeRef) -> Operation:
             return Activate(node_id=ref.node_id, expected_revision=ref.revision, evidence=held)
@@ -148,7 +148,7 @@ class CandidateService:
         evidence: Sequence[EvidenceInput] = (),
     ) -> Decided:
         """Refuse exact candidate revisions: they become tombstones, and an equal proposal is told so."""
-        held = (*evidence, decision.evidence(call.caller.name, call.request.key))
+        held = (*evidence, decision.evidence(call.caller.name, call.request.method, call.request.key))
 
         def operation(ref: NodeRef) -> Operation:
             return SetStatus(
@@ -158,9 +158,7 @@ class CandidateService:
                 evidence=held,
             )
 
-        return await self._decide(
-            call, refs, operation, held, decision.note, NodeStatus.TOMBSTONED, only_from=NodeStatus.CANDIDATE
-        )
+        return await self._decide(call, refs, operation, held, decision.note, NodeStatus.TOMBSTONED)
 
     async def _decide(
         self,
@@ -170,7 +168,6 @@ class CandidateService:
         evidence: tuple[EvidenceInput, ...],
         note: str,
         target: NodeStatus,
-        only_from: NodeStatus | None = None,
     ) -> Decided:
         now = self._clock.now()
         _refuse_repeats(refs)
@@ -180,11 +177,11 @@ class CandidateService:
             good: list[Operation] = []
             for ref in refs:
                 node = loaded.nodes.get(ref.node_id)
-                if node is not None and node.ref == ref and node.status is target:
-                    items.append({"changed": False, "node": ref_json(ref)})
+                if node is not None and _decided_already(node, loaded.revisions.get(ref), target):
+                    items.append({"changed": False, "node": ref_json(node.ref)})
                     continue
                 try:
-                    if only_from is not None and node is not None and node.ref == ref and node.status is not only_from:
+                    if node is not None and node.ref == ref and node.status is not NodeStatus.CANDIDATE:
                         raise _not_a_candidate(node, target)
                     stage_in(loaded, call, ChangeSet(operations=(operation(ref),), note=note), now)
                 except DomainError as error:
@@ -203,6 +200,7 @@ class CandidateService:
         reads = Reads(
             node_ids=frozenset(ref.node_id for ref in refs),
             evidence=frozenset((ref.node_id, item.uri, item.digest) for ref in refs for item in evidence),
+            revisions=frozenset(refs),
         )
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
@@ -308,10 +306,17 @@ def _refuse_repeats(refs: Sequence[NodeRef]) -> None:
         seen.add(ref.node_id)
 
 
+def _decided_already(node: NodeRevision, seen: NodeRevision | None, target: NodeStatus) -> bool:
+    """Whether the text that the decider saw stands so already, by whichever decision."""
+    if seen is None or seen.content_digest != node.content_digest:
+        return False
+    return node.status is NodeStatus.ACTIVE if target is NodeStatus.ACTIVE else node.rejected
+
+
 def _not_a_candidate(node: NodeRevision, target: NodeStatus) -> DomainError:
     return DomainError(
         Reason.INVALID_TRANSITION,
-        f"node {node.node_id} is {node.status.name}; only a CANDIDATE can be rejected",
+        f"node {node.node_id} is {node.status.name}; only a CANDIDATE can be decided on",
         node_id=node.node_id,
         **{"from": node.status.name, "to": target.name},
     )

@@ -186,6 +186,13 @@ class MemoryService:
             node = _cited(loaded, citation)
             if node.status is NodeStatus.ACTIVE:
                 return _Step(outcome=MemoryOutcome.UNCHANGED, ref=node.ref)
+            if node.status is NodeStatus.CANDIDATE:
+                raise DomainError(
+                    Reason.INVALID_TRANSITION,
+                    f"node {node.node_id} has never been ACTIVE: it is a candidate to be decided on",
+                    node_id=node.node_id,
+                    **{"from": node.status.name, "to": NodeStatus.ACTIVE.name},
+                )
             activate = Activate(node_id=node.node_id, expected_revision=node.revision, evidence=held)
             return self._next(MemoryOutcome.REACTIVATED, node, [activate], options)
 
@@ -235,7 +242,7 @@ class MemoryService:
     def _evidence(
         self, call: Mutation, given: tuple[EvidenceInput, ...], options: WriteOptions
     ) -> tuple[EvidenceInput, ...]:
-        return (*given, options.decision.evidence(call.caller.name, call.request.key))
+        return (*given, options.decision.evidence(call.caller.name, call.request.method, call.request.key))
 
     def _creation(self, call: Mutation, node_id: str, draft: NodeDraft, options: WriteOptions) -> _Step:
         evidence = self._evidence(call, draft.evidence, options)

@@ -135,18 +135,23 @@ class DecisionInput:
             note=check_text(f"{field}.note", note, NOTE_MAX_BYTES, blank_allowed=True),
         )
 
-    def evidence(self, caller: str, request_id: str) -> EvidenceInput:
-        """Evidence that names decider, caller and request; its digest covers the note as well."""
+    def evidence(self, caller: str, method: str, request_id: str) -> EvidenceInput:
+        """Evidence that names decider, caller and request; its digest covers the note as well.
+
+        Request ids are unique within a method only, so the method is part of what makes each decision new.
+        """
         decider = self.decider or caller
         body: JsonObject = {
             "caller": caller,
             "decider": decider,
             "kind": self.kind.name,
+            "method": method,
             "note": self.note,
             "request_id": request_id,
         }
+        request = digest_json("decision-request/v1", [method, request_id])[:32]
         return EvidenceInput(
-            uri=f"dm:decision/{quote(decider[:128], safe=':@')}/{digest_json('decision-request/v1', request_id)[:32]}",
+            uri=f"dm:decision/{quote(decider[:128], safe=':@')}/{request}",
             digest=f"sha256:{digest_json('decision/v1', body)}",
             kind=self.kind,
         )
@@ -160,18 +165,18 @@ def body_digest(body: bytes) -> str:
 def merge_evidence(field: str, held: Sequence[Evidence], new: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """What a revision holds after `new` was added to `held`, in order of arrival.
 
-    A new digest for a URI that is there already replaces the reference, as URIs are unique in a node. Over
-    `EVIDENCE_MAX_COUNT` the oldest reference that is no decision leaves (it stays in history); if all are decisions,
-    the oldest of those. So no node becomes unchangeable.
+    A new digest for a URI replaces the reference, also one that came in the same call, as URIs are unique in a node.
+    Over `EVIDENCE_MAX_COUNT` the oldest reference that is no decision leaves (it stays in history); if all are
+    decisions, the oldest of those. So no node becomes unchangeable.
 
     Raises: LIMIT_EXCEEDED if one call brings more than a node can hold.
     """
-    if len(new) > EVIDENCE_MAX_COUNT:
-        raise limit_exceeded(field, EVIDENCE_MAX_COUNT, len(new), "items")
-    arriving = {item.uri for item in new}
-    merged = [item for item in held if item.uri not in arriving] + list(new)
+    arriving = {item.uri: item for item in new}
+    if len(arriving) > EVIDENCE_MAX_COUNT:
+        raise limit_exceeded(field, EVIDENCE_MAX_COUNT, len(arriving), "items")
+    merged = [item for item in held if item.uri not in arriving] + list(arriving.values())
     while len(merged) > EVIDENCE_MAX_COUNT:
-        candidates = merged[: len(merged) - len(new)] or merged
+        candidates = merged[: len(merged) - len(arriving)] or merged
         leaving = next((item for item in candidates if not item.kind.decides), candidates[0])
         merged.remove(leaving)
     return tuple(merged)

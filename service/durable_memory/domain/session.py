@@ -117,7 +117,7 @@ class SessionBinding:
 def decode_binding(stored: Mapping[str, JsonValue]) -> SessionBinding:
     """The inverse of `SessionBinding.canonical`.
 
-    Unknown versions and unknown fields are refused, so that an old replica never takes a drifted binding for its own.
+    Unknown versions, fields and values are refused, so that an old replica never takes a drifted binding for its own.
 
     Raises: BINDING_DRIFT.
     """
@@ -136,15 +136,16 @@ def decode_binding(stored: Mapping[str, JsonValue]) -> SessionBinding:
         )
     except (KeyError, TypeError) as error:
         raise _binding_drift(["schema_version"]) from error
+    except DomainError as error:
+        if error.reason is Reason.BINDING_DRIFT:
+            raise
+        raise _binding_drift([error.metadata["field"].removeprefix("policy.")]) from error
 
 
 def check_no_drift(stored: SessionBinding, given: SessionBinding) -> None:
     """Raises: BINDING_DRIFT with every field that differs, for example `max_results` or `semantic_generation.model`."""
-    drifted = sorted(
-        name
-        for name in {*_flat(stored.canonical()), *_flat(given.canonical())}
-        if _flat(stored.canonical()).get(name) != _flat(given.canonical()).get(name)
-    )
+    held, offered = _flat(stored.canonical()), _flat(given.canonical())
+    drifted = sorted(name for name in held.keys() | offered.keys() if held.get(name) != offered.get(name))
     if drifted:
         raise _binding_drift(drifted)
 

@@ -9,7 +9,7 @@ is judged on its state before the set, so a set may relate the node that it supe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -26,9 +26,9 @@ from durable_memory.domain.change_set import (
     Revise,
     SetStatus,
     chain,
-    evidence_of,
     names_of,
 )
+from durable_memory.domain.change_time import settled_time
 from durable_memory.domain.errors import (
     DomainError,
     Reason,
@@ -41,7 +41,6 @@ from durable_memory.domain.errors import (
 from durable_memory.domain.evidence import Evidence, EvidenceInput, evidence_required, merge_evidence
 from durable_memory.domain.limits import (
     CHANGE_SET_MAX_OPERATIONS,
-    CLOCK_SKEW_MAX,
     LABELS_MAX_COUNT,
     NAMESPACE_MAX_ACTIVE_BYTES,
     NAMESPACE_MAX_ACTIVE_NODES,
@@ -141,7 +140,7 @@ class _Staging:
         if len(operations) > CHANGE_SET_MAX_OPERATIONS:
             raise limit_exceeded("operations", CHANGE_SET_MAX_OPERATIONS, len(operations), "items")
         self._compare_revisions()
-        self._occurred_at = self._settle_time()
+        self._occurred_at = settled_time(self._change_set, self._nodes, self._now)
         for index, operation in enumerate(operations):
             try:
                 self._apply(index, operation)
@@ -151,7 +150,7 @@ class _Staging:
         self._check_gates()
         return self._finish()
 
-    # Revisions and times
+    # Revisions
 
     def _compare_revisions(self) -> None:
         for index, operation in enumerate(self._change_set.operations):
@@ -169,44 +168,6 @@ class _Staging:
             elif node.revision != operation.expected_revision:
                 raise revision_conflict(node.node_id, operation.expected_revision, node.revision, operation_index=index)
 
-    def _settle_time(self) -> datetime:
-        """The change set's time: the caller's if it keeps the order, else the latest of now and what it touches."""
-        bound = self._now + CLOCK_SKEW_MAX
-        touched = [self._nodes[o.node_id].updated_at for o in self._change_set.operations if o.node_id in self._nodes]
-        offered = list(self._offered_times())
-        for field, time in offered:
-            _check_not_after(field, time, bound)
-        explicit = self._change_set.occurred_at
-        if explicit is None:
-            return max([self._now, *touched, *(time for _, time in offered)])
-        _check_not_after("occurred_at", explicit, bound)
-        for field, time in offered:
-            _check_not_after(field, time, explicit)
-        if touched and max(touched) > explicit:
-            raise invalid_field(
-                "occurred_at",
-                "lies before the update time of a node that the change set touches",
-                given=explicit.isoformat(),
-                bound=max(touched).isoformat(),
-            )
-        return explicit
-
-    def _offered_times(self) -> Iterator[tuple[str, datetime]]:
-        """Every explicit time, with the path that the contract has for it."""
-        for index, operation in enumerate(self._change_set.operations):
-            path = f"operations[{index}].{operation.name}"
-            inner = f"{path}.memory" if isinstance(operation, Create) else path
-            for position, item in enumerate(evidence_of(operation)):
-                if item.occurred_at is not None:
-                    yield f"{inner}.evidence[{position}].occurred_at", item.occurred_at
-            if isinstance(operation, Create):
-                if operation.draft.occurred_at is not None:
-                    yield f"{inner}.occurred_at", operation.draft.occurred_at
-                if operation.created_at is not None:
-                    yield f"{path}.created_at", operation.created_at
-            elif isinstance(operation, Revise) and operation.occurred_at is not None:
-                yield f"{path}.occurred_at", operation.occurred_at
-
     # Operations
 
     def _apply(self, index: int, operation: Operation) -> None:
@@ -214,23 +175,24 @@ class _Staging:
             self._create(index, operation)
             return
         draft = self._draft(operation)
+        path = f"operations[{index}].{operation.name}"
         match operation:
             case Activate():
                 self._set_status(draft, NodeStatus.ACTIVE)
-                self._add_evidence(draft, operation.evidence)
+                self._add_evidence(path, draft, operation.evidence)
                 draft.gate = index
             case Corroborate():
                 self._refuse_frozen(draft)
-                self._add_evidence(draft, operation.evidence)
+                self._add_evidence(path, draft, operation.evidence)
             case Revise():
                 self._refuse_frozen(draft)
-                self._revise(draft, operation)
-                self._add_evidence(draft, operation.evidence)
+                self._revise(path, draft, operation)
+                self._add_evidence(path, draft, operation.evidence)
                 if draft.before is not None and draft.before.status is NodeStatus.ACTIVE:
                     draft.gate = index
             case AddRelation():
                 self._refuse_frozen(draft)
-                self._relate(draft, operation.relation)
+                self._relate(f"{path}.relation", draft, operation.relation)
             case RemoveRelation():
                 self._unrelate(draft, operation.relation)
             case SetStatus():
@@ -242,11 +204,12 @@ class _Staging:
                         **{"from": draft.after.status.name, "to": operation.status.name},
                     )
                 self._set_status(draft, operation.status)
-                self._add_evidence(draft, operation.evidence)
+                self._add_evidence(path, draft, operation.evidence)
 
     def _create(self, index: int, operation: Create) -> None:
+        path = f"operations[{index}].create"
         if operation.node_id in self._drafts:
-            raise invalid_field(f"operations[{index}].create.node_id", "occurs twice in the change set")
+            raise invalid_field(f"{path}.node_id", "occurs twice in the change set")
         if operation.status not in INITIAL:
             raise DomainError(
                 Reason.INVALID_TRANSITION,
@@ -255,7 +218,8 @@ class _Staging:
                 **{"from": "ABSENT", "to": operation.status.name},
             )
         draft = operation.draft
-        evidence = tuple(item.at(self._occurred_at) for item in draft.evidence)
+        offered = [item.at(self._occurred_at) for item in draft.evidence]
+        evidence = merge_evidence(f"{path}.memory.evidence", (), offered)
         occurred_at = draft.occurred_at or min((item.occurred_at for item in evidence), default=self._occurred_at)
         revision = NodeRevision(
             node_id=operation.node_id,
@@ -281,7 +245,7 @@ class _Staging:
             staged.gate = index
         self._drafts[operation.node_id] = staged
         for relation in draft.relations:
-            self._relate(staged, relation)
+            self._relate(f"{path}.relations", staged, relation)
 
     def _draft(self, operation: Operation) -> _Draft:
         draft = self._drafts.get(operation.node_id)
@@ -319,7 +283,7 @@ class _Staging:
         if source is NodeStatus.CANDIDATE and status is NodeStatus.TOMBSTONED:
             draft.after = replace(draft.after, labels={**draft.after.labels, REJECTED_LABEL: REJECTED_VALUE})
 
-    def _add_evidence(self, draft: _Draft, offered: tuple[EvidenceInput, ...]) -> None:
+    def _add_evidence(self, path: str, draft: _Draft, offered: tuple[EvidenceInput, ...]) -> None:
         node_id = draft.after.node_id
         already = {item.identity for item in draft.fresh}
         fresh = [
@@ -329,14 +293,14 @@ class _Staging:
         ]
         if fresh:
             draft.fresh.extend(fresh)
-            draft.after = replace(draft.after, evidence=merge_evidence("evidence", draft.after.evidence, fresh))
+            draft.after = replace(draft.after, evidence=merge_evidence(f"{path}.evidence", draft.after.evidence, fresh))
 
-    def _revise(self, draft: _Draft, operation: Revise) -> None:
+    def _revise(self, path: str, draft: _Draft, operation: Revise) -> None:
         after = draft.after
         labels = {key: value for key, value in after.labels.items() if key not in operation.remove_labels}
         labels.update(operation.set_labels)
         if len(labels) > LABELS_MAX_COUNT:
-            raise limit_exceeded("revise.labels", LABELS_MAX_COUNT, len(labels), "items")
+            raise limit_exceeded(f"{path}.set_labels", LABELS_MAX_COUNT, len(labels), "items")
         content = after.content if operation.content is None else operation.content
         draft.after = replace(
             after,
@@ -352,7 +316,7 @@ class _Staging:
 
     # Relations
 
-    def _relate(self, draft: _Draft, relation: Relation) -> None:
+    def _relate(self, path: str, draft: _Draft, relation: Relation) -> None:
         node_id = draft.after.node_id
         if relation.node_id == node_id:
             raise _relation_invalid(node_id, relation, "a node cannot be related to itself")
@@ -360,7 +324,7 @@ class _Staging:
             return
         relations = tuple(sorted((*draft.after.relations, relation)))
         if len(relations) > RELATIONS_MAX_COUNT:
-            raise limit_exceeded("relations", RELATIONS_MAX_COUNT, len(relations), "items")
+            raise limit_exceeded(path, RELATIONS_MAX_COUNT, len(relations), "items")
         draft.after = replace(draft.after, relations=relations)
 
     def _unrelate(self, draft: _Draft, relation: Relation) -> None:
@@ -492,11 +456,6 @@ class _Staging:
             active_count=active_nodes,
             active_bytes=active_bytes,
         )
-
-
-def _check_not_after(field: str, time: datetime, bound: datetime) -> None:
-    if time > bound:
-        raise invalid_field(field, "is later than it may be", given=time.isoformat(), bound=bound.isoformat())
 
 
 def _relation_invalid(node_id: str, relation: Relation, problem: str) -> DomainError:
