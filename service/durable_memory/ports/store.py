@@ -113,9 +113,10 @@ class Decision:
 
     `result` holds ids, revisions and outcomes, never text. `change` needs `Lock.NAMESPACE`. `sessions` and `runs`
     replace the rows with the same identity ((session id), (session id, run id, incarnation)) or add them; a `Context`
-    or a piece of `change.new_evidence` that exists already is left as it is. Bindings and events are new; a decision
-    that repeats one, or names a row that does not exist, is a defect and raises INTERNAL with nothing written.
-    Everything may be empty: then only the request record is written.
+    or a piece of `change.new_evidence` that exists already is left as it is. Bindings and events are new. A decision
+    that repeats one, or names a row that does not exist, is a defect: it is refused (INTERNAL where the store can tell
+    it from a race that was lost) and nothing of it is written. Everything may be empty: then only the request record
+    is written.
     """
 
     result: JsonObject
