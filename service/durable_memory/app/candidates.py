@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from durable_memory.app.call import Mutation
 from durable_memory.app.change_sets import exact_revisions, stage_in
 from durable_memory.app.stored_results import error_json, integer, objects, parse_error, parse_ref, ref_json
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.change_set import Activate, ChangeSet, Corroborate, Create, NodeDraft, Operation, SetStatus
-from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.errors import DomainError, Reason, invalid_field, limit_exceeded
 from durable_memory.domain.evidence import DecisionInput, EvidenceInput
+from durable_memory.domain.limits import EVIDENCE_MAX_COUNT
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, content_digest
 from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
+
+
+_OF_ONE_ITEM: Final = frozenset({Reason.NODE_NOT_FOUND, Reason.REVISION_CONFLICT, Reason.INVALID_TRANSITION})
+"""What is wrong with one candidate and leaves the others alone; every other refusal is the whole call's."""
 
 
 class ProposalOutcome(StrEnum):
@@ -96,8 +102,8 @@ class CandidateService:
 
         def decide(loaded: Loaded) -> Decision:
             batch = _ProposalBatch(loaded, repropose=repropose)
-            for node_id, digest, proposal in zip(ids, digests, proposals, strict=True):
-                batch.add(node_id, digest, proposal.draft)
+            for index, (node_id, digest, proposal) in enumerate(zip(ids, digests, proposals, strict=True)):
+                batch.add(f"proposals[{index}]", node_id, digest, proposal.draft)
             operations = batch.operations()
             change = None
             if operations:
@@ -185,7 +191,7 @@ class CandidateService:
                         raise _not_a_candidate(node, target)
                     stage_in(loaded, call, ChangeSet(operations=(operation(ref),), note=note), now)
                 except DomainError as error:
-                    if error.reason is Reason.PERMISSION_DENIED:
+                    if error.reason not in _OF_ONE_ITEM:
                         raise
                     items.append({"error": error_json(error), "node": ref_json(ref)})
                 else:
@@ -221,21 +227,25 @@ class _ProposalBatch:
         self._loaded = loaded
         self._repropose = repropose
         self._created: dict[str, tuple[str, NodeDraft]] = {}
-        self._evidence: dict[str, list[EvidenceInput]] = {}
+        self._evidence: dict[str, tuple[EvidenceInput, ...]] = {}
         self._results: list[tuple[ProposalOutcome, NodeRef]] = []
         self.corroborated: dict[str, NodeRevision] = {}
         self.known: frozenset[tuple[str, str, str]] = frozenset()
 
-    def add(self, node_id: str, digest: str, draft: NodeDraft) -> None:
+    def add(self, field: str, node_id: str, digest: str, draft: NodeDraft) -> None:
+        """Raises: INVALID_FIELD, LIMIT_EXCEEDED; `field` is the proposal's path."""
         if digest in self._created:
             first_id, first = self._created[digest]
-            new = _without_known_uris(draft.evidence, {item.uri for item in first.evidence})
-            self._created[digest] = (first_id, replace(first, evidence=(*first.evidence, *new)))
+            new = _without(draft.evidence, {(item.uri, item.digest) for item in first.evidence})
+            evidence = _bounded(field, (*first.evidence, *new))
+            self._created[digest] = (first_id, replace(first, evidence=evidence))
             outcome = ProposalOutcome.CORROBORATED if new else ProposalOutcome.UNCHANGED
             self._results.append((outcome, NodeRef(first_id, 1)))
             return
         found = _standing(self._loaded.by_content.get(digest, ()), repropose=self._repropose)
         if found is None:
+            if any(node_id == other_id for other_id, _ in self._created.values()):
+                raise invalid_field(f"{field}.node_id", "occurs twice")
             self._created[digest] = (node_id, draft)
             self._results.append((ProposalOutcome.CREATED, NodeRef(node_id, 1)))
         elif found.status is NodeStatus.ACTIVE:
@@ -243,14 +253,13 @@ class _ProposalBatch:
         elif found.status is NodeStatus.TOMBSTONED:
             self._results.append((ProposalOutcome.PREVIOUSLY_REJECTED, found.ref))
         else:
-            self._corroborate(found, draft)
+            self._corroborate(field, found, draft)
 
-    def _corroborate(self, node: NodeRevision, draft: NodeDraft) -> None:
+    def _corroborate(self, field: str, node: NodeRevision, draft: NodeDraft) -> None:
         held = {item.identity for item in node.evidence}
-        offered = self._evidence.setdefault(node.node_id, [])
-        already = held | {(item.uri, item.digest) for item in offered}
-        new = [item for item in draft.evidence if (item.uri, item.digest) not in already]
-        offered.extend(new)
+        offered = self._evidence.get(node.node_id, ())
+        new = _without(draft.evidence, held | {(item.uri, item.digest) for item in offered})
+        self._evidence[node.node_id] = _bounded(field, (*offered, *new))
         self.corroborated[node.node_id] = node
         self.known |= {(node.node_id, uri, digest) for uri, digest in held}
         outcome = ProposalOutcome.CORROBORATED if new else ProposalOutcome.UNCHANGED
@@ -265,7 +274,7 @@ class _ProposalBatch:
             Corroborate(
                 node_id=node_id,
                 expected_revision=self.corroborated[node_id].revision,
-                evidence=tuple(evidence),
+                evidence=evidence,
             )
             for node_id, evidence in self._evidence.items()
             if evidence
@@ -294,8 +303,18 @@ def _standing(nodes: Sequence[NodeRevision], *, repropose: bool) -> NodeRevision
     return None
 
 
-def _without_known_uris(evidence: Sequence[EvidenceInput], known: set[str]) -> list[EvidenceInput]:
-    return [item for item in evidence if item.uri not in known]
+def _without(evidence: Sequence[EvidenceInput], known: Set[tuple[str, str]]) -> list[EvidenceInput]:
+    return [item for item in evidence if (item.uri, item.digest) not in known]
+
+
+def _bounded(field: str, evidence: tuple[EvidenceInput, ...]) -> tuple[EvidenceInput, ...]:
+    """The evidence that equal proposals bring together.
+
+    Raises: LIMIT_EXCEEDED, blaming the proposal with which it became more than one node can hold.
+    """
+    if len(evidence) > EVIDENCE_MAX_COUNT:
+        raise limit_exceeded(f"{field}.memory.evidence", EVIDENCE_MAX_COUNT, len(evidence), "items")
+    return evidence
 
 
 def _refuse_repeats(refs: Sequence[NodeRef]) -> None:

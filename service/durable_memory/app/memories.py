@@ -157,6 +157,8 @@ class MemoryService:
 
         def plan(loaded: Loaded) -> _Step:
             node = _cited(loaded, citation)
+            if not revise.evidence and not node.frozen and not _differs(node, revise):
+                raise DomainError(Reason.CHANGE_SET_EMPTY, "the memory says so already")
             return self._next(MemoryOutcome.REVISED, node, [replace(revise, evidence=evidence)], options)
 
         return await self._run(call, options, _reads_for(citation, evidence), plan)
@@ -209,19 +211,16 @@ class MemoryService:
         def plan(loaded: Loaded) -> _Step:
             old = _cited(loaded, citation)
             forward = Relation(RelationKind.SUPERSEDES, old.node_id)
-            step = self._creation(call, new_id, replace(draft, relations=(*draft.relations, forward)), options)
-            if step.change_set is None:
-                raise AssertionError("a creation always has a change set")
             backward = Relation(RelationKind.SUPERSEDED_BY, new_id)
             operations = (
-                *step.change_set.operations,
+                self._create(call, new_id, replace(draft, relations=(*draft.relations, forward)), options),
                 AddRelation(node_id=old.node_id, expected_revision=old.revision, relation=backward),
                 SetStatus(node_id=old.node_id, expected_revision=old.revision, status=NodeStatus.SUPERSEDED),
             )
-            return replace(
-                step,
+            return _Step(
                 outcome=MemoryOutcome.SUPERSEDED,
-                change_set=replace(step.change_set, operations=operations),
+                ref=NodeRef(new_id, 1),
+                change_set=_change_set(operations, options),
                 superseded=NodeRef(old.node_id, old.revision + 1),
             )
 
@@ -244,9 +243,12 @@ class MemoryService:
     ) -> tuple[EvidenceInput, ...]:
         return (*given, options.decision.evidence(call.caller.name, call.request.method, call.request.key))
 
-    def _creation(self, call: Mutation, node_id: str, draft: NodeDraft, options: WriteOptions) -> _Step:
+    def _create(self, call: Mutation, node_id: str, draft: NodeDraft, options: WriteOptions) -> Create:
         evidence = self._evidence(call, draft.evidence, options)
-        create = Create(node_id=node_id, status=NodeStatus.ACTIVE, draft=replace(draft, evidence=evidence))
+        return Create(node_id=node_id, status=NodeStatus.ACTIVE, draft=replace(draft, evidence=evidence))
+
+    def _creation(self, call: Mutation, node_id: str, draft: NodeDraft, options: WriteOptions) -> _Step:
+        create = self._create(call, node_id, draft, options)
         return _Step(outcome=MemoryOutcome.CREATED, ref=NodeRef(node_id, 1), change_set=_change_set((create,), options))
 
     def _next(
@@ -331,7 +333,7 @@ def _revision_towards(
 ) -> Revise | None:
     """The revision that makes `node` say what `draft` says, `None` if it does already."""
     if draft.kind is not node.kind:
-        raise invalid_field("kind", f"of node {node.node_id} is {node.kind.name} and never changes")
+        raise invalid_field("memory.kind", f"of node {node.node_id} is {node.kind.name} and never changes")
     own_labels = {key: value for key, value in node.labels.items() if not key.startswith(SERVER_LABEL_PREFIX)}
     occurred_at = draft.occurred_at or node.occurred_at
     same = (
@@ -358,6 +360,17 @@ def _revision_towards(
         set_labels=draft.labels,
         remove_labels=frozenset(own_labels) - frozenset(draft.labels),
         evidence=evidence,
+    )
+
+
+def _differs(node: NodeRevision, revise: Revise) -> bool:
+    """Whether a revision would change anything of a node but its evidence."""
+    names = ("content", "surroundings", "author", "occurred_at", "confidence", "importance")
+    asked = {name: getattr(revise, name) for name in names}
+    return (
+        any(value is not None and value != getattr(node, name) for name, value in asked.items())
+        or any(node.labels.get(key) != value for key, value in revise.set_labels.items())
+        or not revise.remove_labels.isdisjoint(node.labels)
     )
 
 
