@@ -122,6 +122,10 @@ class Application:
         return self._server.refusal
 
     @property
+    def page_tokens(self) -> PageTokens:
+        return self._page_tokens
+
+    @property
     def services(self) -> AppServices:
         return self._services
 
@@ -142,14 +146,17 @@ class Application:
         try:
             await self._server.start()
         except OSError as error:
-            await self._let_go()
+            await self.stop()
             raise StartError(str(error)) from error
+        shared = isinstance(self._settings.store, PostgresUrl)
         try:
             await self._open()
-        except (DomainError, OSError) as error:
-            if not isinstance(error, DomainError) or not isinstance(self._settings.store, PostgresUrl):
+        except (DomainError, OSError, ValueError) as error:
+            if not shared or not isinstance(error, DomainError):
                 await self.stop()
-                raise StartError(f"the store {self._settings.store} cannot be opened: {error}") from error
+                # A driver's own words about its URL may quote it.
+                cause = type(error).__name__ if shared else str(error)
+                raise StartError(f"the store {self._settings.store} cannot be opened: {cause}") from error
             await self._not_ready(error)
         except BaseException:
             await self.stop()
@@ -204,8 +211,10 @@ class Application:
         reason = error
         if error.reason is not Reason.NOT_SERVING:
             reason = not_serving("starting", "the store cannot be reached yet", cause=error.reason.value)
+        previous = self._server.refusal
         await self._server.not_ready(reason)
-        _log.warning("not_ready", reason=error.reason.value, problem=error.message, **error.metadata)
+        if previous is None or previous.message != reason.message:  # once per cause, not once per attempt
+            _log.warning("not_ready", reason=error.reason.value, problem=error.message, **error.metadata)
 
     async def _supervise(self) -> None:
         """Open the store if that has not worked yet, then keep health true."""
@@ -251,8 +260,11 @@ def build(
     clock: Clock | None = None,
     ids: Ids | None = None,
     telemetry: Telemetry | None = None,
+    store: Store | None = None,
 ) -> Application:
     """Wire everything; nothing runs yet. Call it on the event loop that will serve.
+
+    What is given is used instead of what the settings say.
 
     Raises: SettingsError for files that cannot be read or do not hold what they should.
     """
@@ -260,7 +272,7 @@ def build(
     clock = clock or SystemClock()
     ids = ids or SystemIds()
     telemetry = telemetry or build_telemetry(settings.telemetry)
-    store = build_store(settings, ids)
+    store = store or build_store(settings, ids)
     views = settings.views
     services = build_services(
         store,

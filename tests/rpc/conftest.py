@@ -13,10 +13,12 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 
 from durable_memory.adapters.runtime import ManualClock
 from durable_memory.config import PREFIX, Settings
 from durable_memory.main import Application, build
+from durable_memory.ports.store import Store
 from durable_memory.store_url import parse_store_url
 from durablememory.v1 import (
     candidate_service_pb2_grpc,
@@ -60,7 +62,7 @@ class _Stub:
 
     def __getattr__(self, rpc: str) -> Any:
         call = getattr(self._stub, rpc)
-        streaming = isinstance(call, grpc.aio.UnaryStreamMultiCallable)
+        streaming = isinstance(call, grpc.aio.UnaryStreamMultiCallable | grpc.aio.StreamStreamMultiCallable)
         return functools.partial(call, metadata=self._metadata, timeout=None if streaming else CALL_SECONDS)
 
 
@@ -76,6 +78,7 @@ class Stubs:
         self.memories = _Stub(memory_service_pb2_grpc.MemoryServiceStub(channel), metadata)
         self.repository = _Stub(repository_service_pb2_grpc.RepositoryServiceStub(channel), metadata)
         self.transfer = _Stub(transfer_service_pb2_grpc.TransferServiceStub(channel), metadata)
+        self.reflection = _Stub(reflection_pb2_grpc.ServerReflectionStub(channel), metadata)
         self.health = _Stub(health_pb2_grpc.HealthStub(channel), metadata)
 
 
@@ -118,18 +121,21 @@ def credentials_file(tmp_path: Path) -> Path:
 async def serve_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServeApplication]:
     """Start applications: ``await serve_application(store="memory:", manual_clock=False, **settings)``.
 
-    ``store`` is a store URL, or "sqlite" for a new file. ``settings`` are fields of the settings tree; those of the
-    environment do not count. All applications and channels are closed with the test.
+    ``store`` is a store URL, or "sqlite" for one file per test; ``store_object`` is used in its place. ``settings``
+    are fields of the settings tree, to which the environment adds nothing. All applications and channels are closed
+    with the test.
     """
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
     async with AsyncExitStack() as resources:
 
-        async def serve(store: str = "memory:", *, manual_clock: bool = False, **settings: Any) -> ServedApplication:
+        async def serve(
+            store: str = "memory:", *, manual_clock: bool = False, store_object: Store | None = None, **settings: Any
+        ) -> ServedApplication:
             url = f"sqlite:///{tmp_path / 'memory.db'}" if store == "sqlite" else store
             values = {"address": "127.0.0.1:0", "drain": {"grace_seconds": 2.0}, **settings}
             clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)) if manual_clock else None
-            application = build(Settings(store=parse_store_url(url), **values), clock=clock)
+            application = build(Settings(store=parse_store_url(url), **values), clock=clock, store=store_object)
             await application.start()
             resources.push_async_callback(application.stop)
             return ServedApplication(application, clock, resources)

@@ -31,6 +31,8 @@ Registration = tuple[Callable[[Any, grpc.aio.Server], None], object, str]
 
 # The library refuses a larger message before anybody can say why; up to this much more is read, to say it.
 _OVERSIZE_FACTOR: Final = 2
+# What it takes for those who watch health to be told, before their streams end.
+_NOTICE_SECONDS: Final = 0.05
 
 
 class RpcServer:
@@ -133,8 +135,7 @@ class RpcServer:
         await self._health.stop()
         if self._server is None:
             return
-        if delay_seconds > 0:
-            await asyncio.sleep(delay_seconds)
+        await asyncio.sleep(max(delay_seconds, _NOTICE_SECONDS))
         self._serving.drain()
         server, self._server = self._server, None
         await server.stop(grace_seconds)

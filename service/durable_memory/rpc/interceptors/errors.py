@@ -18,7 +18,8 @@ from durable_memory.rpc.errors import abort, row_of
 from durable_memory.rpc.interceptors.call import IncomingCall
 
 _INCIDENT_BYTES: Final = 8
-# Not the caller's doing: an operator wants to see these without asking every caller.
+# Not the caller's doing: an operator wants to see these without asking every caller. The server itself tells when it
+# does not serve, once and not once per call.
 _LOGGED: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DATA_LOSS})
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -43,8 +44,13 @@ class ErrorLayer:
             await self._answer(call, error)
         except TimeoutError:
             await self._answer(call, DomainError(Reason.DEADLINE_EXCEEDED, "the deadline passed"))
-        except asyncio.CancelledError:
-            # The caller is gone, or the server gave up draining: the library says so, and nobody listens.
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                # Not this call was cancelled but something that it waited for. Left alone, the library would end
+                # the task without a word, and the caller would wait until its deadline.
+                await self._answer(call, self._incident(call, error))
+            # The caller is gone, or the drain has run out of time: the library ends the call.
             call.status = StatusCode.CANCELLED
             raise
         except grpc.aio.AbortError:
@@ -56,11 +62,11 @@ class ErrorLayer:
 
     async def _answer(self, call: IncomingCall, error: DomainError) -> None:
         call.status = row_of(error).status
-        if call.status in _LOGGED:
+        if call.status in _LOGGED and error.reason is not Reason.NOT_SERVING:
             _log.warning("call_failed", method=call.method, reason=error.reason.value, **_prefixed(error.metadata))
         await abort(call.context, error)
 
-    def _incident(self, call: IncomingCall, error: Exception) -> DomainError:
+    def _incident(self, call: IncomingCall, error: BaseException) -> DomainError:
         incident_id = self._ids.random_hex(_INCIDENT_BYTES)
         _log.error(
             "incident",
