@@ -82,7 +82,7 @@ async def test_a_connection_cut_before_the_commit_leaves_nothing_and_the_call_is
     cuts = iter([Fate.CUT_BEFORE])
 
     def rule(way: Way, chunk: bytes) -> Fate:
-        if way is Way.TO_SERVER and b"write_change" in chunk or b"INSERT INTO change_set" in chunk:
+        if (way is Way.TO_SERVER and b"write_change" in chunk) or b"INSERT INTO change_set" in chunk:
             return next(cuts, Fate.PASS)
         return Fate.PASS
 

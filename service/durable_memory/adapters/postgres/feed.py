@@ -14,7 +14,7 @@ import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
 from durable_memory.adapters.change_signal import ChangeSignal
-from durable_memory.adapters.postgres.errors import LOST
+from durable_memory.adapters.postgres.errors import LOST, domain_errors
 from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
@@ -42,11 +42,12 @@ class ChangeFeed:
         self._changed: dict[bytes, None] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.listening = asyncio.Event()
-        """Set while notifications can arrive."""
 
-    def start(self) -> None:
-        self._task = asyncio.ensure_future(self._run())
+    async def start(self) -> None:
+        """Listen; return when notifications can arrive."""
+        with domain_errors():
+            connection = await self._connect()
+        self._task = asyncio.ensure_future(self._run(connection))
 
     async def close(self) -> None:
         task, self._task = self._task, None
@@ -60,24 +61,30 @@ class ChangeFeed:
         self._changed[key] = None
         self._wake.set()
 
-    async def _run(self) -> None:
-        backoff = _FIRST_BACKOFF_SECONDS
+    async def _run(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         while True:
             try:
-                connection = await self._connect()
-                backoff = _FIRST_BACKOFF_SECONDS
-                try:
-                    await self._serve(connection)
-                finally:
-                    self.listening.clear()
-                    connection.terminate()
+                await self._serve(connection)
             except (asyncpg.PostgresError, *LOST):
-                # Waiters go on by asking; a jittered pause keeps processes from coming back all at once.
-                await asyncio.sleep(backoff * (0.5 + int(self._ids.random_hex(2), 16) / 0x1FFFE))
+                pass  # lost: those who wait go on by asking
+            finally:
+                connection.terminate()
+            connection = await self._connect_again()
+            # What was missed meanwhile is not known.
+            self._signal.notify_all()
+
+    async def _connect_again(self) -> asyncpg.Connection[asyncpg.Record]:
+        backoff = _FIRST_BACKOFF_SECONDS
+        while True:
+            # Jitter keeps processes from coming back all at once.
+            await asyncio.sleep(backoff * (0.5 + int(self._ids.random_hex(2), 16) / 0x1FFFE))
+            try:
+                return await self._connect()
+            except (asyncpg.PostgresError, *LOST):
                 backoff = min(backoff * 2, _LAST_BACKOFF_SECONDS)
 
     async def _connect(self) -> asyncpg.Connection[asyncpg.Record]:
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             self._dsn,
             timeout=self._settings.connect_timeout_seconds,
             command_timeout=self._settings.connect_timeout_seconds,
@@ -85,12 +92,14 @@ class ChangeFeed:
             # A notification is worth no wait for the disk.
             server_settings={**connection_settings(self._settings), "synchronous_commit": "off"},
         )
+        try:
+            await connection.add_listener(CHANNEL, self._on_message)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     async def _serve(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        await connection.add_listener(CHANNEL, self._on_message)
-        # What was missed meanwhile is not known.
-        self._signal.notify_all()
-        self.listening.set()
         while True:
             self._wake.clear()
             keys = list(self._changed)[:_KEYS_PER_MESSAGE]
@@ -108,6 +117,8 @@ class ChangeFeed:
                 await connection.execute("SELECT")  # a silent connection may be a dead one
 
     def _on_message(self, connection: Any, pid: int, channel: str, payload: object) -> None:
+        if pid == connection.get_server_pid():
+            return  # said by this process, which knew before it said it
         for digits in str(payload).split(","):
             with suppress(ValueError):  # somebody else's message on this channel
                 self._signal.notify(bytes.fromhex(digits))

@@ -20,6 +20,7 @@ from durable_memory.adapters.postgres.rows import (
     evidence_key,
 )
 from durable_memory.adapters.postgres.transaction import WriteTransaction
+from durable_memory.adapters.postgres.writing import defect
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRevision, NodeStatus
 from durable_memory.domain.state import Head
@@ -68,7 +69,9 @@ async def write_copy(transaction: WriteTransaction, namespace: Namespace, copy: 
         await transaction.execute("write_access", key, *arrays(RUN, ()), *columns, *arrays(EVENT, ()))
     for events in _slices(copy.events):
         columns = arrays(EVENT, map(CODEC.event_columns, events))
-        await transaction.execute("write_access", key, *arrays(RUN, ()), *arrays(CONTEXT, ()), *columns)
+        row = await transaction.fetch_row("write_access", key, *arrays(RUN, ()), *arrays(CONTEXT, ()), *columns)
+        if row is None or row["happened"] != len(events):
+            raise defect()
     return head
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from durable_memory.adapters.postgres.rows import CODEC, context_and_run, evidence_key, head_of
+from durable_memory.adapters.postgres.rows import CODEC, bounded, context_and_run, evidence_key, head_of
 from durable_memory.adapters.postgres.transaction import WriteTransaction
 from durable_memory.domain.access import AccessEvent
 from durable_memory.domain.namespace import Namespace
@@ -183,7 +183,7 @@ class _Loading:
 
 def ref_arrays(refs: Collection[NodeRef]) -> tuple[list[Any], list[Any]]:
     """Node ids and revisions, side by side."""
-    return [ref.node_id for ref in refs], [ref.revision for ref in refs]
+    return [ref.node_id for ref in refs], [bounded(ref.revision) for ref in refs]
 
 
 def _run_key(run: Run) -> tuple[str, str, str]:

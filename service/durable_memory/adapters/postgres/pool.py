@@ -20,7 +20,7 @@ from durable_memory.adapters.postgres.errors import LOST, domain_errors, overloa
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
-from durable_memory.domain.errors import not_serving
+from durable_memory.domain.errors import DomainError, not_serving
 
 if TYPE_CHECKING:
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
@@ -30,8 +30,6 @@ else:
 SCHEMA = "durable_memory"
 
 _SERVER = statement("server")
-_SLACK_SECONDS = 5.0
-"""How much later than the server's own timeout this side gives up on a silent connection."""
 
 
 class Plans(Enum):
@@ -86,7 +84,7 @@ class ConnectionPool:
             min_size=0,
             max_size=self._size,
             timeout=self._settings.connect_timeout_seconds,
-            command_timeout=self._settings.statement_timeout_seconds + _SLACK_SECONDS,
+            command_timeout=self._settings.silence_timeout_seconds,
             max_cached_statement_lifetime=0,
             target_session_attrs=SessionAttribute.primary,
             server_settings=connection_settings(self._settings, self._plans),
@@ -121,17 +119,24 @@ class ConnectionPool:
         except TimeoutError:
             raise overloaded("no database connection is free") from None
         try:
-            pool = self._pool
-            if pool is None:
-                raise not_serving("closed", "the store is closed")
-            with domain_errors():
-                connection = await pool.acquire()
+            pool = self._require_open()
+            try:
+                with domain_errors():
+                    connection = await pool.acquire()
+            except DomainError:
+                self._require_open()
+                raise
             try:
                 yield connection
             finally:
                 await completed(self._release(pool, connection))
         finally:
             self._slots.release()
+
+    def _require_open(self) -> asyncpg.Pool[asyncpg.Record]:
+        if self._pool is None:
+            raise not_serving("closed", "the store is closed")
+        return self._pool
 
     async def _release(self, pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -> None:
         # A connection that cannot be given back in order has been ended by the driver, which is as good.

@@ -12,7 +12,7 @@ from durable_memory.adapters.codec import encode_json
 from durable_memory.adapters.postgres.errors import domain_errors, is_lost
 from durable_memory.adapters.postgres.loading import ref_arrays
 from durable_memory.adapters.postgres.pool import Connection, ConnectionPool
-from durable_memory.adapters.postgres.rows import CODEC, context_and_run
+from durable_memory.adapters.postgres.rows import CODEC, bounded, context_and_run
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.access import AccessEvent, AccessKind, UsageSummary
 from durable_memory.domain.change_set import ChangeSetRecord
@@ -48,7 +48,7 @@ class Reading:
     async def nodes_at(
         self, namespace: Namespace, node_ids: Collection[str], namespace_revision: int
     ) -> Mapping[str, NodeRevision]:
-        return _by_id(await self.fetch("nodes_at", namespace.key, list(node_ids), namespace_revision))
+        return _by_id(await self.fetch("nodes_at", namespace.key, list(node_ids), bounded(namespace_revision)))
 
     async def revisions(self, namespace: Namespace, refs: Collection[NodeRef]) -> Mapping[NodeRef, NodeRevision]:
         nodes = _nodes(await self.fetch("exact_revisions", namespace.key, *ref_arrays(refs)))
@@ -68,7 +68,7 @@ class Reading:
                 "list_nodes",
                 namespace.key,
                 after_node_id,
-                at_revision,
+                bounded(at_revision),
                 [int(status) for status in selection.statuses],
                 [int(kind) for kind in selection.kinds],
                 encode_json(selection.labels),
@@ -79,26 +79,32 @@ class Reading:
     async def list_revisions(
         self, namespace: Namespace, node_id: str, *, after_revision: int, limit: int
     ) -> Sequence[NodeRevision]:
-        return _nodes(await self.fetch("list_revisions", namespace.key, node_id, after_revision, limit))
+        return _nodes(await self.fetch("list_revisions", namespace.key, node_id, bounded(after_revision), limit))
 
     async def changed_nodes(
         self, namespace: Namespace, *, after_revision: int, at_revision: int, after_node_id: str, limit: int
     ) -> Sequence[NodeRevision]:
         return _nodes(
-            await self.fetch("changed_nodes", namespace.key, after_revision, at_revision, after_node_id, limit)
+            await self.fetch(
+                "changed_nodes", namespace.key, bounded(after_revision), bounded(at_revision), after_node_id, limit
+            )
         )
 
     async def list_change_sets(
         self, namespace: Namespace, *, after_revision: int, limit: int
     ) -> Sequence[ChangeSetRecord]:
-        rows = await self.fetch("list_change_sets", namespace.key, after_revision, limit)
+        rows = await self.fetch("list_change_sets", namespace.key, bounded(after_revision), limit)
         return [CODEC.change_set(row) for row in rows]
 
     async def revisions_committed_at(
         self, namespace: Namespace, namespace_revisions: Collection[int]
     ) -> Mapping[int, Sequence[NodeRevision]]:
         found: dict[int, list[NodeRevision]] = {}
-        for node in _nodes(await self.fetch("revisions_committed_at", namespace.key, list(namespace_revisions))):
+        for node in _nodes(
+            await self.fetch(
+                "revisions_committed_at", namespace.key, [bounded(revision) for revision in namespace_revisions]
+            )
+        ):
             found.setdefault(node.valid_from, []).append(node)
         return found
 
@@ -116,7 +122,7 @@ class Reading:
     async def usage(
         self, namespace: Namespace, *, node_ids: Collection[str], after: NodeRef, limit: int
     ) -> Sequence[UsageSummary]:
-        rows = await self.fetch("usage", namespace.key, list(node_ids), after.node_id, after.revision, limit)
+        rows = await self.fetch("usage", namespace.key, list(node_ids), after.node_id, bounded(after.revision), limit)
         return [CODEC.usage(row) for row in rows]
 
     async def list_events(

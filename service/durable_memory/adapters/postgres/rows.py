@@ -41,11 +41,18 @@ RUN: Final = (
 CONTEXT: Final = ("context_id", "session_id", "run_id", "incarnation", "sequence")
 EVENT: Final = ("event_id", "kind", "session_id", "context_id", "node_id", "revision", "caller", "at")
 
+_GREATEST: Final = 2**63 - 1
+
 
 def arrays(names: Sequence[str], rows: Iterable[Columns]) -> list[list[Any]]:
     """One array per column, in the order of `names`: the arguments of an unnest."""
     held = list(rows)
     return [[row[name] for row in held] for name in names]
+
+
+def bounded(revision: int) -> int:
+    """A revision as the database can hold it; there is none beyond."""
+    return min(revision, _GREATEST)
 
 
 def evidence_key(uri: str, digest: str) -> bytes:

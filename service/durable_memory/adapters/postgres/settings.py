@@ -12,6 +12,7 @@ class PostgresSettings:
     One namespace has at most one connection for change sets and `namespace_connections` for admissions and uses at a
     time, with `namespace_queue` calls of each sort waiting behind them. A commit may take `commit_timeout_seconds`,
     and no longer than `commit_grace_seconds` once its caller has gone; after that its outcome counts as unknown.
+    `silence_timeout_seconds` is for a connection that does not even bring the server's own timeout.
     """
 
     write_connections: int = 8
@@ -22,6 +23,7 @@ class PostgresSettings:
     acquire_timeout_seconds: float = 5.0
     lock_timeout_seconds: float = 5.0
     statement_timeout_seconds: float = 15.0
+    silence_timeout_seconds: float = 20.0
     idle_in_transaction_timeout_seconds: float = 15.0
     commit_timeout_seconds: float = 10.0
     commit_grace_seconds: float = 2.0

@@ -36,9 +36,9 @@ class PostgresStore(Reading):
         self._dsn = dsn
         self._ids = ids
         self._primary = Primary(self._on_promotion)
-        self._writers = self._pool(self._settings.write_connections, Plans.ONCE)
-        self._readers = self._pool(self._settings.read_connections, Plans.EACH)
-        self._head_readers = self._pool(1, Plans.ONCE)
+        self._writers = self._connections(self._settings.write_connections, Plans.ONCE)
+        self._readers = self._connections(self._settings.read_connections, Plans.EACH)
+        self._head_readers = self._connections(1, Plans.ONCE)
         super().__init__(self._readers)
         self._head_reading = Reading(self._head_readers)
         self._heads = Heads(self._read_heads)
@@ -56,10 +56,10 @@ class PostgresStore(Reading):
         self._serving = True
         try:
             await self.check()
+            await self._feed.start()
         except BaseException:
             await self.close()
             raise
-        self._feed.start()
 
     async def close(self) -> None:
         self._serving = False
@@ -125,7 +125,7 @@ class PostgresStore(Reading):
     def _empty_head(self, namespace: Namespace) -> Head:
         return Head(history_id=derived_history_id(self._primary.history_id, namespace))
 
-    def _pool(self, size: int, plans: Plans) -> ConnectionPool:
+    def _connections(self, size: int, plans: Plans) -> ConnectionPool:
         return ConnectionPool(self._dsn, self._settings, self._primary, size=size, plans=plans)
 
     @property

@@ -86,7 +86,7 @@ class Transactions:
                     transaction, namespace, plan.reads, plan.lock, head=head, known_evidence=known_evidence
                 )
                 decision = plan.decide(loaded)
-                if not await write_serial(transaction, namespace, decision, loaded, plan.request):
+                if not await write_serial(transaction, namespace, plan, decision, loaded):
                     await transaction.vouch()
                 await transaction.commit()
         return _first(decision, head)
@@ -109,7 +109,7 @@ class Transactions:
                     transaction, namespace, plan.reads, plan.lock, head=empty, known_evidence=known_evidence
                 )
                 decision = plan.decide(loaded)
-                if not await write_beside(transaction, namespace, decision, loaded, plan.request):
+                if not await write_beside(transaction, namespace, plan, decision, loaded):
                     await transaction.vouch()
                 await transaction.commit()
         return _first(decision, loaded.head)

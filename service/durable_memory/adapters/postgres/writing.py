@@ -23,7 +23,7 @@ from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.session import RunState
 from durable_memory.domain.staging import StagedChange
 from durable_memory.domain.state import Head
-from durable_memory.ports.store import Decision, Loaded, RequestKey
+from durable_memory.ports.store import Decision, Loaded, Plan, Reads, RequestKey
 
 
 def head_after(head: Head, decision: Decision) -> Head:
@@ -38,26 +38,28 @@ def defect() -> DomainError:
 
 
 async def write_serial(
-    transaction: WriteTransaction, namespace: Namespace, decision: Decision, loaded: Loaded, request: RequestKey | None
+    transaction: WriteTransaction, namespace: Namespace, plan: Plan, decision: Decision, loaded: Loaded
 ) -> bool:
     """Write the decision of a NAMESPACE plan with its request. Returns whether there was anything to write."""
+    request = plan.request
     if decision.change is not None:
         await _write_change(transaction, namespace, decision.change, decision, request)
     elif request is not None:
         revision = loaded.head.revision
         row = [request.method], [request.key], [request.fingerprint], [encode_json(decision.result)], [revision]
         await transaction.execute("add_requests", namespace.key, *row)
-    parts = await _write_parts(transaction, namespace, decision, loaded)
+    parts = await _write_parts(transaction, namespace, plan.reads, decision, loaded)
     return decision.change is not None or request is not None or parts
 
 
 async def write_beside(
-    transaction: WriteTransaction, namespace: Namespace, decision: Decision, loaded: Loaded, request: RequestKey | None
+    transaction: WriteTransaction, namespace: Namespace, plan: Plan, decision: Decision, loaded: Loaded
 ) -> bool:
     """Write the decision of a NODES plan, and settle the request that it claimed."""
+    request = plan.request
     if decision.change is not None:
         raise defect()
-    parts = await _write_parts(transaction, namespace, decision, loaded)
+    parts = await _write_parts(transaction, namespace, plan.reads, decision, loaded)
     if request is not None:
         await transaction.execute(
             "settle_request",
@@ -111,7 +113,9 @@ async def _write_change(
         raise defect()
 
 
-async def _write_parts(transaction: WriteTransaction, namespace: Namespace, decision: Decision, loaded: Loaded) -> bool:
+async def _write_parts(
+    transaction: WriteTransaction, namespace: Namespace, reads: Reads, decision: Decision, loaded: Loaded
+) -> bool:
     if decision.sessions or decision.bindings:
         await transaction.execute(
             "write_sessions",
@@ -139,5 +143,5 @@ async def _write_parts(transaction: WriteTransaction, namespace: Namespace, deci
     )
     if row is None or row["happened"] != len(events):
         # Somebody recorded one of these events since it was looked for: decide again, with it in sight.
-        raise ContendedError
+        raise ContendedError if event_ids <= reads.event_ids else defect()
     return True
