@@ -204,11 +204,14 @@ def load_settings(**overrides: Any) -> Settings:
 
     Raises: SettingsError with every fault.
     """
-    faults = list(_unknown_variables())
+    unknown = dict(_unknown_variables())
+    faults = [f"{name}: {fault}" for name, fault in unknown.items()]
     try:
         settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
-        faults += [_fault(problem["loc"], problem["msg"]) for problem in error.errors(include_url=False)]
+        for problem in error.errors(include_url=False):
+            if _variable(problem["loc"]) not in unknown:  # of these, everything is said
+                faults.append(_fault(problem["loc"], problem["msg"]))
     except ValueError as error:
         faults.append(_fault(("store",), str(error)))
     else:
@@ -231,13 +234,13 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         )
 
 
-def _unknown_variables() -> Iterator[str]:
+def _unknown_variables() -> Iterator[tuple[str, str]]:
     known = _variable_names()
     for name in sorted(os.environ):
         if name.upper().startswith(PREFIX) and name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            yield f"{name}: is no setting of this version{hint}"
+            yield name.upper(), f"is no setting of this version{hint}"
 
 
 def _variable_names() -> frozenset[str]:
@@ -252,8 +255,11 @@ def _variable_names() -> frozenset[str]:
 
 
 def _fault(location: tuple[int | str, ...], message: str) -> str:
-    variable = PREFIX + "_".join(str(part) for part in location).upper()
-    return f"{variable}: {message.removeprefix('Value error, ')}"
+    return f"{_variable(location)}: {message.removeprefix('Value error, ')}"
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    return PREFIX + "_".join(str(part) for part in location).upper()
 
 
 def _shown(value: object) -> str:

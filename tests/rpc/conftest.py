@@ -78,7 +78,8 @@ class Stubs:
         self.memories = _Stub(memory_service_pb2_grpc.MemoryServiceStub(channel), metadata)
         self.repository = _Stub(repository_service_pb2_grpc.RepositoryServiceStub(channel), metadata)
         self.transfer = _Stub(transfer_service_pb2_grpc.TransferServiceStub(channel), metadata)
-        self.reflection = _Stub(reflection_pb2_grpc.ServerReflectionStub(channel), metadata)
+        untyped: Any = channel  # the published types of this stub know only the synchronous kind
+        self.reflection = _Stub(reflection_pb2_grpc.ServerReflectionStub(untyped), metadata)
         self.health = _Stub(health_pb2_grpc.HealthStub(channel), metadata)
 
 

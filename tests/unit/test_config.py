@@ -1,0 +1,184 @@
+"""Settings: where they come from, what is refused, what is shown."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from durable_memory import __version__
+from durable_memory.config import PREFIX, SettingsError, load_settings
+from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, parse_store_url
+
+_PASSWORD = "hunter2"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    """A user's environment without any setting of this service; a function that adds settings."""
+    for name in [name for name in os.environ if name.upper().startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def setting(**values: str) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(PREFIX + name, value)
+
+    return setting
+
+
+def _faults(**overrides) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as refused:
+        load_settings(**overrides)
+    return refused.value.faults
+
+
+def test_without_anything_it_is_a_private_server_over_a_file_in_the_users_data_folder(tmp_path):
+    settings = load_settings()
+    assert settings.address == "127.0.0.1:7447"
+    assert settings.is_loopback
+    assert settings.store == SqliteUrl(tmp_path / ".local" / "share" / "durable-memory" / "durable-memory.db")
+
+
+def test_the_data_folder_is_where_the_desktop_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert load_settings().store == SqliteUrl(tmp_path / "data" / "durable-memory" / "durable-memory.db")
+
+
+def test_every_variable_that_is_shown_can_be_set(environment):
+    shown = dict(load_settings().variables())
+    values = {name: value for name, value in shown.items() if value}
+    environment(**{name.removeprefix(PREFIX): value for name, value in values.items()})
+    assert dict(load_settings().variables()) == shown
+
+
+def test_the_command_line_wins_over_the_environment(environment):
+    environment(STORE="memory:", ADDRESS="127.0.0.1:1")
+    settings = load_settings(address="127.0.0.1:2", store=None)
+    assert (settings.address, settings.store) == ("127.0.0.1:2", MemoryUrl())
+
+
+def test_groups_are_part_of_a_variables_name(environment):
+    environment(CALLS_MAX_CONCURRENT="7", DRAIN_GRACE_SECONDS="1.5", POSTGRES_WRITE_CONNECTIONS="3")
+    settings = load_settings()
+    assert settings.calls.max_concurrent == 7
+    assert settings.drain.grace_seconds == 1.5
+    assert settings.postgres.write_connections == 3
+
+
+def test_an_empty_variable_is_an_unset_one(environment):
+    environment(CREDENTIALS_FILE="", CALLS_MAX_CONCURRENT="")
+    assert load_settings() == load_settings(credentials_file=None)
+
+
+def test_everything_wrong_is_reported_at_once(environment):
+    environment(
+        ADDRESS="nowhere",
+        STORE="mysql://root@host/db",
+        CALLS_MAX_CONCURRENT="0",
+        DRAIN_GRACE_SECONDS="nan",
+        TELEMETRY_LOG_LEVEL="loud",
+        CALL_MAX_STREAMS="7",
+    )
+    reported = {fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults()}
+    assert reported == {
+        "ADDRESS",
+        "STORE",
+        "CALLS_MAX_CONCURRENT",
+        "DRAIN_GRACE_SECONDS",
+        "TELEMETRY_LOG_LEVEL",
+        "CALL_MAX_STREAMS",
+    }
+
+
+def test_an_unknown_variable_is_refused_with_the_one_that_was_meant(environment):
+    environment(CALLS_MAX_CONCURENT="7")
+    (fault,) = _faults()
+    assert (
+        fault
+        == f"{PREFIX}CALLS_MAX_CONCURENT: is no setting of this version; did you mean {PREFIX}CALLS_MAX_CONCURRENT?"
+    )
+
+
+def test_a_group_is_not_a_variable(environment):
+    environment(CALLS='{"max_concurrent": 7}')
+    assert len(_faults()) == 1
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:7447", "[::]:7447", "10.0.0.1:1", "memory.example:7447", "[fe80::1]:1"])
+def test_an_address_that_others_reach_needs_credentials_or_an_explicit_word(address):
+    (fault,) = _faults(address=address)
+    assert "--insecure" in fault
+    assert not load_settings(address=address, insecure=True).is_loopback
+    assert load_settings(address=address, credentials_file=Path("keys.json"))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "127.9.9.9:1", "[::1]:65535", "localhost:7447", "unix:/run/socket"])
+def test_an_address_of_this_machine_needs_none(address):
+    assert load_settings(address=address).is_loopback
+
+
+@pytest.mark.parametrize(
+    "address", ["", "7447", ":7447", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "::1:7447", "unix:"]
+)
+def test_a_malformed_address_is_refused(address):
+    assert len(_faults(address=address)) == 1
+
+
+def test_tls_needs_both_files():
+    (fault,) = _faults(tls={"certificate_file": Path("cert.pem")})
+    assert fault.startswith(f"{PREFIX}TLS_KEY_FILE: is missing")
+
+
+def test_a_password_is_never_shown(environment):
+    environment(STORE=f"postgresql://memory:{_PASSWORD}@db.example:5432/memory?password={_PASSWORD}")
+    settings = load_settings()
+    assert dict(settings.variables())[f"{PREFIX}STORE"] == "postgresql://memory@db.example:5432/memory"
+    assert _PASSWORD not in repr(settings)
+    assert isinstance(settings.store, PostgresUrl)
+    assert _PASSWORD in settings.store.dsn
+
+    environment(STORE=f"postgre://memory:{_PASSWORD}@db.example/memory")
+    assert _PASSWORD not in "".join(_faults())
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("memory:", MemoryUrl()),
+        ("sqlite:///a.db", SqliteUrl(Path("a.db"))),
+        ("sqlite:////var/lib/a.db", SqliteUrl(Path("/var/lib/a.db"))),
+        ("postgresql://h/d", PostgresUrl("postgresql://h/d")),
+        ("postgres://h1,h2/d", PostgresUrl("postgres://h1,h2/d")),
+        ("postgresql:///d?host=/run/postgresql", PostgresUrl("postgresql:///d?host=/run/postgresql")),
+    ],
+)
+def test_store_urls(text, url):
+    assert parse_store_url(text) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "memory", "memory://", "sqlite:a.db", "sqlite://a.db", "sqlite:///", "a.db", "postgresql:", "sqlite:///a\0b"],
+)
+def test_what_is_no_store_url_is_refused_with_the_forms_there_are(text):
+    with pytest.raises(ValueError, match=r"sqlite:///relative/path\.db"):
+        parse_store_url(text)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "shown"),
+    [
+        ("postgresql://u:p@h:1/d?sslmode=require", "postgresql://u@h:1/d"),
+        ("postgresql://u:p%40x@h1:1,h2:2/d", "postgresql://u@h1:1,h2:2/d"),
+        ("postgresql:///d?host=/run", "postgresql:///d"),
+        ("postgresql://h/d", "postgresql://h/d"),
+    ],
+)
+def test_a_database_is_shown_without_password_and_options(dsn, shown):
+    assert str(PostgresUrl(dsn)) == shown
+
+
+def test_the_version_is_that_of_the_distribution():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert f'\nversion = "{__version__}"\n' in text
