@@ -209,9 +209,11 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
     except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            if _variable(problem["loc"]) not in unknown:  # of these, everything is said
-                faults.append(_fault(problem["loc"], problem["msg"]))
+        faults += [
+            _fault(problem["loc"], problem["msg"])
+            for problem in error.errors(include_url=False)
+            if _variable(problem["loc"]) not in unknown  # of these, everything is said
+        ]
     except ValueError as error:
         faults.append(_fault(("store",), str(error)))
     else:

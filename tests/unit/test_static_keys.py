@@ -43,9 +43,9 @@ def test_a_key_may_be_bound_to_names(write):
     keys = StaticKeys.load(write([{**_KEY, "tenants": ["acme"], "principals": ["user-1", "user-2"], "scopes": ["a"]}]))
     caller = keys.verify("token")
     assert caller is not None
-    assert caller.tenants == {"acme"}
-    assert caller.principals == {"user-1", "user-2"}
-    assert caller.scopes == {"a"}
+    assert caller.tenants == frozenset({"acme"})
+    assert caller.principals == frozenset({"user-1", "user-2"})
+    assert caller.scopes == frozenset({"a"})
 
 
 def test_one_caller_may_have_two_tokens_while_they_are_exchanged(write):
