@@ -1,0 +1,182 @@
+"""One call of the contract: its request id, its deadline, its repetitions, and its errors as exceptions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from durable_memory_client.aio.transport import Replies, Transport, sleep
+from durable_memory_client.errors import MemoryUnavailableError
+from durable_memory_client.failures import Attempted, error_of_call
+from durable_memory_client.identity import new_request_id
+from durable_memory_client.methods import METHODS, Method
+
+OnUnavailable: TypeAlias = Literal["raise", "empty"]
+"""What a recall does when the service cannot answer: raise MemoryUnavailableError, or find nothing and say so."""
+
+OUTAGE_PAUSE_SECONDS: Final = 2.0
+"""After an outage, calls that may go without an answer do so at once for this long."""
+
+PATIENCE_SECONDS: Final = 2.0
+"""The default deadline of a call that may go without an answer."""
+
+_PATIENT_ATTEMPTS: Final = 2
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Guarded(Protocol[T_co]):
+    """Calls that the service may fail to answer; `patience` bounds each of them."""
+
+    async def __call__(self, patience: Patience | None) -> T_co: ...
+
+
+class Patience:
+    """How long and how often a call may try when its caller can go on without it."""
+
+    def __init__(self, timeout: float = PATIENCE_SECONDS, attempts: int = _PATIENT_ATTEMPTS) -> None:
+        self.timeout = timeout
+        self.attempts = attempts
+
+
+class Calls:
+    """Makes calls over one channel."""
+
+    def __init__(self, transport: Transport, on_unavailable: OnUnavailable = "raise") -> None:
+        self._transport = transport
+        self.on_unavailable: OnUnavailable = _checked(on_unavailable)
+        self._outage: tuple[float, MemoryUnavailableError] | None = None
+
+    async def unary(
+        self,
+        request: Message,
+        response_type: type[R],
+        *,
+        timeout: float | None = None,
+        patience: Patience | None = None,
+    ) -> R:
+        """Make a call. A change without a request id gets one, which all attempts share.
+
+        `timeout` is the deadline of all attempts together, in seconds; default: the RPC's.
+
+        Raises: MemoryServiceError.
+        """
+        method = _method_of(request, response_type)
+        request_id = _settled_request_id(request, method)
+        limit = timeout
+        if limit is None:
+            limit = method.policy.timeout if patience is None else patience.timeout
+        ends_at = None if limit is None else time.monotonic() + limit
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._transport.unary(method, request, _remaining(ends_at))
+            except grpc.RpcError as failed:
+                error = error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=attempt))
+                delay = method.policy.delay(error, attempt, None if patience is None else patience.attempts)
+                if delay is None or (ends_at is not None and time.monotonic() + delay >= ends_at):
+                    raise error from failed
+                await sleep(delay)
+            else:
+                self._outage = None
+                assert isinstance(response, response_type)
+                return response
+
+    async def upload(
+        self, first: Message, requests: AsyncIterator[Message], response_type: type[R], *, timeout: float | None
+    ) -> R:
+        """Stream messages up, `first` before the others; one attempt. Raises: MemoryServiceError."""
+        method = _method_of(first, response_type)
+        request_id = _settled_request_id(first, method)
+        limit = method.policy.timeout if timeout is None else timeout
+        try:
+            response = await self._transport.upload(method, _chained(first, requests), limit)
+        except grpc.RpcError as failed:
+            raise error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=1)) from failed
+        assert isinstance(response, response_type)
+        return response
+
+    async def stream(self, request: Message, response_type: type[R], *, timeout: float | None = None) -> Stream[R]:
+        """Start a streaming read. It is not repeated: whoever reads it knows how far it got."""
+        method = _method_of(request, response_type)
+        limit = method.policy.timeout if timeout is None else timeout
+        return Stream(method, await self._transport.stream(method, request, limit), response_type)
+
+    async def guarded(self, on_unavailable: OnUnavailable | None, calls: Guarded[T]) -> T | MemoryUnavailableError:
+        """Do `calls`. With "empty", an outage is returned instead of raised, soon, and at once while it lasts."""
+        if _checked(on_unavailable or self.on_unavailable) == "raise":
+            return await calls(None)
+        if self._outage is not None and time.monotonic() < self._outage[0]:
+            return self._outage[1]
+        try:
+            return await calls(Patience())
+        except MemoryUnavailableError as error:
+            self._outage = (time.monotonic() + OUTAGE_PAUSE_SECONDS, error)
+            return error
+
+
+class Stream(AsyncIterator[R]):
+    """The messages of a streaming read, in order. Raises: MemoryServiceError."""
+
+    def __init__(self, method: Method, replies: Replies, response_type: type[R]) -> None:
+        self._method = method
+        self._replies = replies
+        self._response_type = response_type
+
+    def __aiter__(self) -> Stream[R]:
+        return self
+
+    async def __anext__(self) -> R:
+        try:
+            message = await self._replies.read()
+        except grpc.RpcError as failed:
+            raise error_of_call(failed, Attempted(method=self._method.name, request_id=None, attempts=1)) from failed
+        if message is None:
+            raise StopAsyncIteration
+        assert isinstance(message, self._response_type)
+        return message
+
+    def cancel(self) -> None:
+        """End the call; harmless after its end."""
+        self._replies.cancel()
+
+
+def _method_of(request: Message, response_type: type[Message]) -> Method:
+    method = METHODS[type(request)]
+    if method.response_type is not response_type:
+        raise TypeError(f"{method.name} answers with {method.response_type.__name__}, not {response_type.__name__}")
+    return method
+
+
+def _settled_request_id(request: Message, method: Method) -> str | None:
+    """The request id of a change, minted if there is none; None for a call that changes nothing."""
+    if not method.changes or not method.has_request_id or getattr(request, "admit", True) is False:
+        return None
+    request_id: str = getattr(request, "request_id")  # noqa: B009 - a field that not every message has
+    if not request_id:
+        request_id = new_request_id()
+        setattr(request, "request_id", request_id)  # noqa: B010
+    return request_id
+
+
+def _remaining(ends_at: float | None) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - time.monotonic())
+
+
+def _checked(choice: OnUnavailable) -> OnUnavailable:
+    if choice not in ("raise", "empty"):
+        raise ValueError(f"on_unavailable is 'raise' or 'empty', not {choice!r}")
+    return choice
+
+
+async def _chained(first: Message, others: AsyncIterator[Message]) -> AsyncIterator[Message]:
+    yield first
+    async for message in others:
+        yield message

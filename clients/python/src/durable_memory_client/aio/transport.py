@@ -1,0 +1,152 @@
+"""Where calling with asyncio differs from calling in a thread: the channel, waiting, and doing several things at once.
+
+`sync/transport.py` is its counterpart, written by hand; everything else of `sync` is generated from this package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from durable_memory_client.connection import Connection
+from durable_memory_client.methods import Method
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+Lock = asyncio.Lock
+
+
+class Thunk(Protocol[T_co]):
+    """Something to do later."""
+
+    async def __call__(self) -> T_co: ...
+
+
+class Replies:
+    """The messages of one streaming call, in order."""
+
+    def __init__(self, call: grpc.aio.UnaryStreamCall[Any, Any]) -> None:
+        self._call = call
+        self._cancelled = False
+
+    async def read(self) -> Message | None:
+        """The next message, or None at the end. Raises: grpc.RpcError."""
+        try:
+            message: Any = await self._call.read()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._cancelled and (task is None or not task.cancelling()):
+                # The call was cancelled by this object, not the task that reads it.
+                return None
+            raise
+        return None if message is grpc.aio.EOF else cast(Message, message)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._call.cancel()
+
+
+class Transport:
+    """One channel, opened by the first call in the event loop that makes it, and bound to that loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._channel: grpc.aio.Channel | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    async def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
+        """Raises: grpc.RpcError."""
+        call = self._open().unary_unary(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        return await call(request, timeout=timeout, metadata=self._connection.headers())
+
+    async def upload(self, method: Method, requests: AsyncIterator[Message], timeout: float | None) -> Any:
+        """Raises: grpc.RpcError."""
+        start = self._open().stream_unary(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        call = start(timeout=timeout, metadata=self._connection.headers())
+        try:
+            async for request in requests:
+                await call.write(request)
+            await call.done_writing()
+        except asyncio.InvalidStateError:
+            # The service has answered already; what it said follows.
+            pass
+        except grpc.RpcError:
+            raise
+        except BaseException:
+            call.cancel()
+            raise
+        return await call
+
+    async def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
+        call = self._open().unary_stream(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        return Replies(call(request, timeout=timeout, metadata=self._connection.headers()))
+
+    async def close(self) -> None:
+        self._closed = True
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    def _open(self) -> grpc.aio.Channel:
+        if self._closed:
+            raise RuntimeError("this client is closed")
+        loop = asyncio.get_running_loop()
+        if self._channel is None:
+            credentials, options = self._connection.credentials(), self._connection.channel_options()
+            self._channel = (
+                grpc.aio.insecure_channel(self._connection.target, options)
+                if credentials is None
+                else grpc.aio.secure_channel(self._connection.target, credentials, options)
+            )
+            self._loop = loop
+        if self._loop is not loop:
+            raise RuntimeError("this client belongs to another event loop; make one client per loop")
+        return self._channel
+
+
+async def each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
+    """The items, from either kind of iterable."""
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+async def sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+async def gather(thunks: Sequence[Thunk[T]]) -> list[T]:
+    """Do all at once; the results in order. The first error cancels the others, and is raised when they have ended."""
+    tasks = [asyncio.create_task(_started(thunk)) for thunk in thunks]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def _started(thunk: Thunk[T]) -> T:
+    return await thunk()

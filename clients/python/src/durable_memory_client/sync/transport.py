@@ -1,0 +1,135 @@
+"""The blocking counterpart of `aio/transport.py`, written by hand: a channel of grpc's own threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from durable_memory_client.connection import Connection
+from durable_memory_client.methods import Method
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+Lock = threading.Lock
+
+
+class Thunk(Protocol[T_co]):
+    """Something to do later."""
+
+    def __call__(self) -> T_co: ...
+
+
+class Replies:
+    """The messages of one streaming call, in order."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def read(self) -> Message | None:
+        """The next message, or None at the end. Raises: grpc.RpcError."""
+        message: Message | None = next(self._call, None)
+        return message
+
+    def cancel(self) -> None:
+        self._call.cancel()
+
+
+class Transport:
+    """One channel, opened by the first call; threads may share it. A forked child opens its own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._channel: grpc.Channel | None = None
+        self._pid = 0
+        self._closed = False
+
+    def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
+        """Raises: grpc.RpcError."""
+        call = self._open().unary_unary(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        return call(request, timeout=timeout, metadata=self._connection.headers())
+
+    def upload(self, method: Method, requests: Iterator[Message], timeout: float | None) -> Any:
+        """Raises: grpc.RpcError, and what `requests` raises."""
+        call = self._open().stream_unary(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        failures: list[BaseException] = []
+
+        def guarded() -> Iterator[Message]:
+            try:
+                yield from requests
+            except BaseException as error:
+                # grpc reads in a thread of its own and would only report that reading failed.
+                failures.append(error)
+                raise
+
+        try:
+            return call(guarded(), timeout=timeout, metadata=self._connection.headers())
+        except grpc.RpcError:
+            if failures:
+                raise failures[0] from None
+            raise
+
+    def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
+        call = self._open().unary_stream(
+            method.path,
+            request_serializer=method.request_type.SerializeToString,
+            response_deserializer=method.response_type.FromString,
+        )
+        return Replies(call(request, timeout=timeout, metadata=self._connection.headers()))
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            channel, self._channel = self._channel, None
+        if channel is not None and self._pid == os.getpid():
+            channel.close()
+
+    def _open(self) -> grpc.Channel:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("this client is closed")
+            if self._channel is None or self._pid != os.getpid():
+                credentials, options = self._connection.credentials(), self._connection.channel_options()
+                self._channel = (
+                    grpc.insecure_channel(self._connection.target, options)
+                    if credentials is None
+                    else grpc.secure_channel(self._connection.target, credentials, options)
+                )
+                self._pid = os.getpid()
+            return self._channel
+
+
+def each(items: Iterable[T]) -> Iterator[T]:
+    """The items."""
+    yield from items
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def gather(thunks: Sequence[Thunk[T]]) -> list[T]:
+    """Do all at once, a thread each; the results in order. When all have ended, the first error is raised."""
+    if len(thunks) <= 1:
+        return [thunk() for thunk in thunks]
+    with ThreadPoolExecutor(max_workers=len(thunks)) as pool:
+        # A thread of its own would not know the caller's trace.
+        futures = [pool.submit(copy_context().run, thunk) for thunk in thunks]
+        return [future.result() for future in futures]
