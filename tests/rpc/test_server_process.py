@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import grpc
 import pytest
@@ -67,9 +68,8 @@ def test_a_watcher_does_not_hold_up_the_end_and_is_told_to_go_elsewhere(start_se
         with pytest.raises(grpc.RpcError) as failed:
             list(watch)
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert b"ERROR_REASON_NOT_SERVING" in b"".join(
-        bytes(value) for name, value in failed.value.trailing_metadata() if name == "grpc-status-details-bin"
-    )
+    metadata: Any = failed.value.trailing_metadata()
+    assert b"ERROR_REASON_NOT_SERVING" in dict(metadata)["grpc-status-details-bin"]
 
 
 def test_a_server_that_cannot_start_says_why_and_fails(tmp_path, environment):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -49,11 +49,15 @@ class IncomingCall:
         return self.method in ENDLESS_METHODS
 
 
+Proceed = Callable[[], Awaitable[Any]]
+"""Takes the call one layer further in, and returns with its answer (None for a stream, which is written by then)."""
+
+
 class Layer(Protocol):
     """One concern. A layer that refuses a call raises a DomainError; the error layer makes it a status."""
 
-    def around(self, call: IncomingCall) -> AbstractAsyncContextManager[None]:
-        """Entered before the call goes further in and left, in the same task, whatever became of it."""
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
+        """Await `proceed()` at most once and return what it returns; all of it in the task that serves the call."""
         ...
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 from durable_memory.rpc.authentication import Authenticator, set_caller
-from durable_memory.rpc.interceptors.call import IncomingCall
+from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
 
 class CredentialsLayer:
@@ -15,8 +14,7 @@ class CredentialsLayer:
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         call.caller = self._authenticator.authenticate(call.context.invocation_metadata() or ())
         set_caller(call.caller)
-        yield
+        return await proceed()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.rpc.interceptors.call import IncomingCall
+from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
 
 class DeadlineLayer:
@@ -22,12 +21,11 @@ class DeadlineLayer:
         self._default_seconds = default_seconds
         self._maximum_seconds = maximum_seconds
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         timeout = asyncio.timeout(self._seconds(call))
         try:
             async with timeout:
-                yield
+                return await proceed()
         except TimeoutError:
             if not timeout.expired():
                 raise

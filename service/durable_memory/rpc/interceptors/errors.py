@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import grpc
 import structlog
@@ -15,7 +13,7 @@ from grpc import StatusCode
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.runtime import Ids
 from durable_memory.rpc.errors import abort, row_of
-from durable_memory.rpc.interceptors.call import IncomingCall
+from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
 _INCIDENT_BYTES: Final = 8
 # Not the caller's doing: an operator wants to see these without asking every caller. The server itself tells when it
@@ -36,10 +34,9 @@ class ErrorLayer:
         self._ids = ids
         self._log_exception_text = log_exception_text
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         try:
-            yield
+            return await proceed()
         except DomainError as error:
             await self._answer(call, error)
         except TimeoutError:

@@ -8,11 +8,10 @@ after its first wave (grpc/grpc#41531).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.rpc.interceptors.call import IncomingCall
+from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
 
 class LoadLayer:
@@ -25,8 +24,7 @@ class LoadLayer:
         self._limits = {False: max_calls, True: max_streams}
         self._running = {False: 0, True: 0}
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         kind = call.streaming
         if self._running[kind] >= self._limits[kind]:
             raise DomainError(
@@ -36,7 +34,7 @@ class LoadLayer:
             )
         self._running[kind] += 1
         try:
-            yield
+            return await proceed()
         finally:
             self._running[kind] -= 1
 
@@ -51,8 +49,7 @@ class CallerLoadLayer:
         self._limits = {False: max_calls, True: max_streams}
         self._running: Counter[tuple[str, bool]] = Counter()
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         if call.caller is None:
             raise RuntimeError("the caller's load is bounded before the caller is known")
         key = call.caller.name, call.streaming
@@ -63,7 +60,7 @@ class CallerLoadLayer:
             )
         self._running[key] += 1
         try:
-            yield
+            return await proceed()
         finally:
             self._running[key] -= 1
             if not self._running[key]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 from durable_memory.domain.errors import DomainError, not_serving
-from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, IncomingCall
+from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, IncomingCall, Proceed
 
 
 class ServingLayer:
@@ -44,18 +43,16 @@ class ServingLayer:
             self._told.add(task)
             task.cancel()
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         # An endless stream that gets in after the others were told would hold up the drain.
         if self._refusal is not None and (call.method.startswith(PRODUCT_PREFIX) or (self._draining and call.endless)):
             raise self._refusal.with_metadata()
         if not call.endless:
-            yield
-            return
+            return await proceed()
         task = _current_task()
         self._endless.add(task)
         try:
-            yield
+            return await proceed()
         except asyncio.CancelledError:
             if task not in self._told or task.uncancel() > 0:
                 raise  # the caller went away, perhaps at the same moment

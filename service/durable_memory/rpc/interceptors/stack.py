@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from durable_memory.domain.errors import invalid_field, limit_exceeded
-from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, Context, IncomingCall, Layer, enter
+from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, Context, IncomingCall, Layer, Proceed, enter
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # generic for type checkers only
 _Respond = Callable[[Any], Awaitable[None]]
@@ -66,10 +67,10 @@ class LayeredInterceptor(grpc.aio.ServerInterceptor):
         async def serve(request: Any, context: Context) -> Any:
             call = IncomingCall(method=method, streaming=streaming, context=context)
             enter(call)
-            async with AsyncExitStack() as stack:
-                for layer in layers:
-                    await stack.enter_async_context(layer.around(call))
-                return await run(request, context)
+            proceed: Proceed = partial(run, request, context)
+            for layer in reversed(layers):
+                proceed = partial(layer.around, call, proceed)
+            return await proceed()
 
         run = self._runner(handler)
         make = _MAKERS[handler.request_streaming, handler.response_streaming]
@@ -87,13 +88,8 @@ class LayeredInterceptor(grpc.aio.ServerInterceptor):
         read = self._reader(handler)
         write = self._writer(handler)
 
-        @asynccontextmanager
-        async def decoded(request: Any) -> AsyncIterator[Any]:
-            if not handler.request_streaming:
-                yield read(request)
-                return
-            async with aclosing(read_all(request)) as messages:
-                yield messages
+        def decoded(request: Any) -> AbstractAsyncContextManager[Any]:
+            return aclosing(read_all(request)) if handler.request_streaming else nullcontext(read(request))
 
         async def read_all(requests: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
             async for request in requests:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from grpc import StatusCode
 from opentelemetry.metrics import Meter
@@ -13,7 +11,7 @@ from opentelemetry.trace import StatusCode as SpanStatus
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from durable_memory.ports.runtime import Clock
-from durable_memory.rpc.interceptors.call import IncomingCall
+from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
 _BUCKETS_SECONDS: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -60,8 +58,7 @@ class TraceLayer:
             description="Answers that had to do without something, by method and reason",
         )
 
-    @asynccontextmanager
-    async def around(self, call: IncomingCall) -> AsyncIterator[None]:
+    async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         service, _, method = call.method.lstrip("/").partition("/")
         attributes = {"rpc.system.name": "grpc", "rpc.service": service, "rpc.method": method}
         started = self._clock.monotonic()
@@ -75,7 +72,7 @@ class TraceLayer:
             set_status_on_exception=False,
         ) as span:
             try:
-                yield
+                return await proceed()
             finally:
                 self._active.add(-1, attributes)
                 measured = {**attributes, "rpc.response.status_code": call.status.name}
