@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -58,24 +59,30 @@ class PostingsBuilder:
         self._field_count = field_count
         self._numbers: defaultdict[str, int] = defaultdict()
         self._numbers.default_factory = self._numbers.__len__  # a new term gets the next number
-        self._tokens: list[int] = []
-        self._texts: list[tuple[int, int, int]] = []
+        self._tokens = array("I")
+        self._texts = array("I")
 
     def add(self, document: int, field: int, tokens: Iterable[str]) -> None:
         """Take the tokens of one field of one document; a field that was taken before is added to."""
         before = len(self._tokens)
         self._tokens.extend(map(self._numbers.__getitem__, tokens))
-        self._texts.append((document, field, len(self._tokens) - before))
+        self._texts.extend((document, field, len(self._tokens) - before))
 
     def build(self, document_count: int, *, counted: bool) -> Postings:
-        """The postings of everything added; without counts unless `counted`."""
+        """The postings of everything added; without counts unless `counted`. Nothing can be added after."""
+        self._numbers.default_factory = None  # it refers to the dictionary, which would stay until the collector comes
         terms = sorted(self._numbers)
         rank = np.empty(len(terms), dtype=np.int64)
         rank[[self._numbers[term] for term in terms]] = np.arange(len(terms))
         documents, fields, sizes = np.array(self._texts, dtype=np.int64).reshape(-1, 3).T
-        place = rank[np.array(self._tokens, dtype=np.int64)] * document_count + np.repeat(documents, sizes)
-        keys, counts = np.unique(place * self._field_count + np.repeat(fields, sizes), return_counts=True)
-        places, key_fields = np.divmod(keys, self._field_count)
+        # One number for each token, (term, document, field), sorted in place: this is where memory peaks.
+        keys = rank[np.frombuffer(self._tokens, dtype=np.uintc)]
+        keys *= document_count * self._field_count
+        keys += np.repeat(documents * self._field_count + fields, sizes)
+        keys.sort()
+        firsts = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.diff(firsts, append=len(keys))
+        places, key_fields = np.divmod(keys[firsts], self._field_count)
         is_first = np.diff(places, prepend=-1) != 0
         matrix = np.zeros((self._field_count if counted else 0, int(is_first.sum())), dtype=np.int64)
         if counted:
@@ -99,14 +106,12 @@ def side_by_side(matrices: Sequence[Counts]) -> Counts:
 
 def _assemble(terms: Sequence[str], places: NDArray[np.int64], document_count: int, counts: Counts) -> Postings:
     """Postings from sorted places, each term number x `document_count` + document; unused terms are dropped."""
-    numbers, documents = np.divmod(places, max(document_count, 1))
-    sizes = np.bincount(numbers, minlength=len(terms))
-    used = np.flatnonzero(sizes)
-    starts = np.concatenate(([0], np.cumsum(sizes[used]))).astype(np.uint32)
+    ends = np.searchsorted(places, np.arange(len(terms) + 1) * document_count)
+    used = np.flatnonzero(np.diff(ends))
     return Postings(
         Vocabulary(terms if len(used) == len(terms) else [terms[number] for number in used.tolist()]),
-        starts,
-        documents.astype(np.int32),
+        np.append(ends[used], len(places)).astype(np.uint32),
+        (places % max(document_count, 1)).astype(np.int32),
         counts,
     )
 
@@ -130,6 +135,9 @@ def merge_postings(parts: Sequence[Postings], renumbered: Sequence[NDArray[np.in
         places.append((np.repeat(numbers, np.diff(part.starts)) * document_count + new)[keep])
         kept.append(keep)
     every = np.concatenate(places)
+    del places
     order = np.argsort(every, kind="stable")
-    counts = side_by_side([part.counts[:, keep] for part, keep in zip(parts, kept, strict=True)])
-    return _assemble(terms, every[order], document_count, counts[:, order])
+    counts = side_by_side([part.counts[:, keep] for part, keep in zip(parts, kept, strict=True)])[:, order]
+    every = every[order]
+    del order
+    return _assemble(terms, every, document_count, counts)

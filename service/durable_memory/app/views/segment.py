@@ -23,6 +23,9 @@ from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFI
 NO_TIME: Final = np.iinfo(np.int64).min
 """The occurrence time of a document that has none."""
 
+_BUILT_AT_ONCE: Final = 4_096
+"""More documents are built in parts: the arrays that tokens are counted in are ten times as large as the result."""
+
 _Number = TypeVar("_Number", bound=np.generic)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -81,6 +84,14 @@ class Segment:
 def build_segment(documents: Iterable[IndexedDocument], profiles: Collection[str]) -> Segment:
     """Index `documents`, of distinct ids, for each of `profiles`."""
     ordered = sorted(documents, key=lambda document: document.node_id)
+    if len(ordered) <= _BUILT_AT_ONCE:
+        return _built(ordered, profiles)
+    starts = range(0, len(ordered), _BUILT_AT_ONCE)
+    nobody = np.empty(0, dtype=np.int32)
+    return merge_segments([(_built(ordered[start : start + _BUILT_AT_ONCE], profiles), nobody) for start in starts])
+
+
+def _built(ordered: Sequence[IndexedDocument], profiles: Collection[str]) -> Segment:
     postings = {}
     lengths = narrow(np.zeros((0, len(ordered)), dtype=np.int64))
     if BM25F_PROFILE in profiles:
