@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
@@ -32,17 +31,7 @@ SCHEMA = "durable_memory"
 _SERVER = statement("server")
 
 
-class Plans(Enum):
-    """How the server plans the statements of a connection, each of which it runs again and again."""
-
-    ONCE = "force_generic_plan"
-    """For statements that find their rows by whole keys: the plan is the same for all values."""
-
-    EACH = "force_custom_plan"
-    """For ranges and optional filters, where the right plan depends on the values."""
-
-
-def connection_settings(settings: PostgresSettings, plans: Plans = Plans.ONCE) -> dict[str, str]:
+def connection_settings(settings: PostgresSettings) -> dict[str, str]:
     """Start-up parameters of every connection of the store."""
 
     def milliseconds(seconds: float) -> str:
@@ -60,19 +49,19 @@ def connection_settings(settings: PostgresSettings, plans: Plans = Plans.ONCE) -
         "default_transaction_isolation": "read committed",
         "synchronous_commit": "on",
         "jit": "off",
-        "plan_cache_mode": plans.value,
+        # Namespaces differ by orders of magnitude, so a plan for the average one is wrong for those that matter.
+        "plan_cache_mode": "force_custom_plan",
     }
 
 
 class ConnectionPool:
     """At most `size` connections; whoever comes later waits in order, and not for ever."""
 
-    def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, *, size: int, plans: Plans) -> None:
+    def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, *, size: int) -> None:
         self._dsn = dsn
         self._settings = settings
         self._primary = primary
         self._size = size
-        self._plans = plans
         self._slots = asyncio.Semaphore(size)
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._expiring: asyncio.Task[None] | None = None
@@ -87,7 +76,7 @@ class ConnectionPool:
             command_timeout=self._settings.silence_timeout_seconds,
             max_cached_statement_lifetime=0,
             target_session_attrs=SessionAttribute.primary,
-            server_settings=connection_settings(self._settings, self._plans),
+            server_settings=connection_settings(self._settings),
             init=self._init,
             reset=_keep,
         )

@@ -10,7 +10,7 @@ from durable_memory.adapters.postgres.errors import domain_errors
 from durable_memory.adapters.postgres.feed import ChangeFeed
 from durable_memory.adapters.postgres.heads import Heads
 from durable_memory.adapters.postgres.migrations import check_schema, require_version
-from durable_memory.adapters.postgres.pool import ConnectionPool, Plans
+from durable_memory.adapters.postgres.pool import ConnectionPool
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.reading import Reading
 from durable_memory.adapters.postgres.rows import head_of
@@ -36,9 +36,9 @@ class PostgresStore(Reading):
         self._dsn = dsn
         self._ids = ids
         self._primary = Primary(self._on_promotion)
-        self._writers = self._connections(self._settings.write_connections, Plans.ONCE)
-        self._readers = self._connections(self._settings.read_connections, Plans.EACH)
-        self._head_readers = self._connections(1, Plans.ONCE)
+        self._writers = self._connections(self._settings.write_connections)
+        self._readers = self._connections(self._settings.read_connections)
+        self._head_readers = self._connections(1)
         super().__init__(self._readers)
         self._head_reading = Reading(self._head_readers)
         self._heads = Heads(self._read_heads)
@@ -125,8 +125,8 @@ class PostgresStore(Reading):
     def _empty_head(self, namespace: Namespace) -> Head:
         return Head(history_id=derived_history_id(self._primary.history_id, namespace))
 
-    def _connections(self, size: int, plans: Plans) -> ConnectionPool:
-        return ConnectionPool(self._dsn, self._settings, self._primary, size=size, plans=plans)
+    def _connections(self, size: int) -> ConnectionPool:
+        return ConnectionPool(self._dsn, self._settings, self._primary, size=size)
 
     @property
     def _pools(self) -> tuple[ConnectionPool, ...]:

@@ -14,7 +14,7 @@ from typing import Final
 
 _BLOCK: Final = re.compile(r"^-- (name|fragment): (\w+)\n(.*?)(?=^-- (?:name|fragment): |\Z)", re.MULTILINE | re.DOTALL)
 _COMMENT: Final = re.compile(r"^--.*\n", re.MULTILINE)
-_INDEX: Final = re.compile(r"^-- index: (\w+)$", re.MULTILINE)
+_INDEX: Final = re.compile(r"^-- index: (.+)$", re.MULTILINE)
 
 
 def _blocks() -> dict[tuple[str, str], str]:
@@ -45,10 +45,12 @@ _TEXTS: Final = _blocks()
 STATEMENTS: Final[Mapping[str, str]] = _statements(_TEXTS)
 """Every statement by its name."""
 
-INDEXES: Final[Mapping[str, tuple[str, ...]]] = {
-    name: tuple(_INDEX.findall(text)) for (kind, name), text in _TEXTS.items() if kind == "name"
+INDEXES: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
+    name: tuple(frozenset(indexes.split(" or ")) for indexes in _INDEX.findall(text))
+    for (kind, name), text in _TEXTS.items()
+    if kind == "name"
 }
-"""The indexes that each statement was designed for, by its name."""
+"""By the name of each statement, the indexes that it was designed for; of those in one set, any will do."""
 
 
 def statement(name: str) -> str:

@@ -33,9 +33,11 @@ ON CONFLICT (namespace_key) DO NOTHING;
 -- name: namespace_has_rows
 -- Whether anything but change sets is there already.
 -- index: session_pkey
-SELECT EXISTS (SELECT FROM session WHERE namespace_key = $1)
-    OR EXISTS (SELECT FROM request WHERE namespace_key = $1)
-    OR EXISTS (SELECT FROM access_event WHERE namespace_key = $1);
+-- index: request_pkey
+-- index: access_event_pkey
+SELECT (SELECT true FROM session WHERE namespace_key = $1 ORDER BY namespace_key, session_id LIMIT 1) IS NOT NULL
+    OR (SELECT true FROM request WHERE namespace_key = $1 ORDER BY namespace_key, method, key LIMIT 1) IS NOT NULL
+    OR (SELECT true FROM access_event WHERE namespace_key = $1 ORDER BY namespace_key, event_id LIMIT 1) IS NOT NULL;
 
 -- name: replace_head
 -- For an import, whose namespace stands anywhere.

@@ -6,14 +6,20 @@ WHERE namespace_key = $1 AND method = $2 AND key = $3;
 
 -- name: find_request_and_evidence
 -- The stored call, if there is one, and which of the offered evidence its nodes have had, by position from 1.
+-- A subquery per piece, not a join: it can only be a look-up, however many pieces the planner thinks there are.
 -- index: request_pkey
 -- index: node_evidence_pkey
 SELECT request.method, request.key, request.fingerprint, request.result, request.namespace_revision,
        ARRAY(
            SELECT offered.position
            FROM unnest($4::text[], $5::bytea[]) WITH ORDINALITY AS offered (node_id, evidence_key, position)
-           JOIN node_evidence USING (node_id, evidence_key)
-           WHERE node_evidence.namespace_key = $1
+           WHERE (
+               SELECT true
+               FROM node_evidence
+               WHERE node_evidence.namespace_key = $1
+                 AND node_evidence.node_id = offered.node_id
+                 AND node_evidence.evidence_key = offered.evidence_key
+           )
        ) AS known_evidence
 FROM (SELECT) AS always
 LEFT JOIN request ON request.namespace_key = $1 AND request.method = $2 AND request.key = $3;

@@ -85,20 +85,28 @@ CROSS JOIN LATERAL (
 ) AS latest;
 
 -- name: lock_contexts
--- Contexts, which never change, with their runs, which do.
+-- Contexts, which never change, with their runs, which do, in the order in which everybody locks runs.
 -- index: context_pkey
--- index: run_pkey
+-- index: run_pkey or run_opened
 SELECT {context_and_run}
-FROM context
-JOIN run ON run.namespace_key = $1 AND run.session_id = context.session_id AND run.run_id = context.run_id
-        AND run.incarnation = context.incarnation
-WHERE context.namespace_key = $1 AND context.context_id = ANY ($2::text[])
-ORDER BY run.session_id, run.run_id, run.incarnation
-FOR NO KEY UPDATE OF run;
+FROM (
+    SELECT context_id, session_id, run_id, incarnation, sequence
+    FROM context
+    WHERE namespace_key = $1 AND context_id = ANY ($2::text[])
+    ORDER BY session_id, run_id, incarnation
+) AS context
+CROSS JOIN LATERAL (
+    SELECT {run}
+    FROM run
+    WHERE run.namespace_key = $1 AND run.session_id = context.session_id AND run.run_id = context.run_id
+      AND run.incarnation = context.incarnation
+    LIMIT 1
+    FOR NO KEY UPDATE
+) AS run;
 
 -- name: get_context
 -- index: context_pkey
--- index: run_pkey
+-- index: run_pkey or run_opened
 SELECT {context_and_run}
 FROM context
 JOIN run ON run.namespace_key = $1 AND run.session_id = context.session_id AND run.run_id = context.run_id
