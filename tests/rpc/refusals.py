@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import grpc
 import pytest
@@ -11,6 +12,16 @@ from google.rpc import error_details_pb2, status_pb2
 
 from durable_memory.domain.errors import Reason
 from durable_memory.rpc.errors import ERROR_TABLE
+
+_AnswerT = TypeVar("_AnswerT")
+
+
+async def answer_or_error(calling: Awaitable[_AnswerT]) -> _AnswerT | grpc.aio.AioRpcError:
+    """What a call came to, for tests that compare whole outcomes."""
+    try:
+        return await calling
+    except grpc.aio.AioRpcError as error:
+        return error
 
 
 def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo:
