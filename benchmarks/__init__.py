@@ -1,0 +1,1 @@
+"""Reproducible measurements through the public API: ratios between things measured in one run."""
