@@ -1,11 +1,15 @@
 """The error table against the contract, and the status that a caller gets."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from google.rpc import code_pb2, error_details_pb2
 from grpc import StatusCode
 
 from durable_memory.domain.errors import DomainError, Reason, revision_conflict
-from durable_memory.rpc.errors import DOMAIN, ERROR_TABLE, reason_name, rich_status, row_of
+from durable_memory.rpc.errors import DOMAIN, ERROR_TABLE, ErrorRow, reason_name, rich_status, row_of
 from durablememory.v1 import error_reason_pb2
 
 _MAX_HEADER_BYTES = 8 * 1024
@@ -43,6 +47,33 @@ def test_domain_and_contract_name_the_same_reasons():
 )
 def test_a_row_says_status_and_whether_the_change_certainly_did_not_happen(reason, status, definite):
     assert (ERROR_TABLE[reason].status, ERROR_TABLE[reason].definite) == (status, definite)
+
+
+def test_the_contracts_comments_say_the_same_status_and_certainty():
+    proto = (Path(__file__).parents[3] / "proto/durablememory/v1/error_reason.proto").read_text()
+    comments = re.findall(r"((?:^  //.*\n)+)  ERROR_REASON_(\w+) = \d+;", proto, re.MULTILINE)
+    said = {}
+    for comment, name in comments[1:]:  # the first is UNSPECIFIED
+        text = " ".join(line.strip().removeprefix("//").strip() for line in comment.splitlines())
+        status, _, certainty = text.partition(".")[0].partition(", ")
+        definite = {"definite": True, "not definite": False}.get(certainty)
+        said[Reason(name)] = (status.split()[0], definite)
+    assert said == {reason: (row.status.name, row.definite) for reason, row in ERROR_TABLE.items()}
+
+
+def test_the_clients_table_is_the_same():
+    path = Path(__file__).parents[3] / "clients/python/src/durable_memory_client/reasons.json"
+    published = json.loads(path.read_text("utf-8"))
+    assert published["domain"] == DOMAIN
+
+    def retry(row: ErrorRow) -> str:
+        if row.retry_after_ms is not None:
+            return "retry_info"
+        return "backoff" if row.retryable else "never"
+
+    assert {row["reason"]: (row["code"], row["definite"], row["retry"]) for row in published["reasons"]} == {
+        reason_name(reason): (row.status.name, row.definite, retry(row)) for reason, row in ERROR_TABLE.items()
+    }
 
 
 def test_clients_repeat_by_themselves_only_what_may_pass():
