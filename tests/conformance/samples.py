@@ -32,7 +32,18 @@ from durable_memory.domain.session import (
     SessionState,
 )
 from durable_memory.domain.staging import Actor, stage
-from durable_memory.ports.store import Decision, Loaded, Lock, NodeSelection, Outcome, Plan, Reads, RequestKey, Store
+from durable_memory.ports.store import (
+    Decision,
+    Loaded,
+    Lock,
+    NamespaceCopy,
+    NodeSelection,
+    Outcome,
+    Plan,
+    Reads,
+    RequestKey,
+    Store,
+)
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 MANY = 1_000
@@ -248,6 +259,25 @@ async def all_nodes(store: Store, namespace: Namespace, at_revision: int) -> lis
 
 async def node(store: Store, namespace: Namespace, node_id: str) -> NodeRevision:
     return (await store.current_nodes(namespace, [node_id]))[node_id]
+
+
+async def everything(store: Store, namespace: Namespace) -> NamespaceCopy:
+    """All that can be read of a namespace, in the order of an export."""
+    head = await store.head(namespace)
+    committed = await store.revisions_committed_at(namespace, range(head.revision + 2))
+    runs = [(run, list(contexts)) async for run, contexts in store.export_runs(namespace)]
+    return NamespaceCopy(
+        chain_digest=head.chain_digest,
+        revision=head.revision,
+        revisions=[node for revision in sorted(committed) for node in committed[revision]],
+        change_sets=list(await store.list_change_sets(namespace, after_revision=0, limit=MANY)),
+        requests=[item async for item in store.export_requests(namespace)],
+        sessions=list(await store.list_sessions(namespace, after_session_id="", limit=MANY)),
+        bindings=[item async for item in store.export_bindings(namespace)],
+        runs=[run for run, _ in runs],
+        contexts=[context for _, contexts in runs for context in contexts],
+        events=list(await store.list_events(namespace, kind=None, after_event_id="", limit=MANY)),
+    )
 
 
 def ids(nodes) -> list[str]:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from durable_memory.domain.access import AccessKind, UsageSummary
-from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.errors import DomainError
 from durable_memory.domain.node import NodeRef
 from durable_memory.ports.store import Loaded, Reads
 from tests.conformance.samples import MANY, NOW, apply, create, event, revise, writing
@@ -58,9 +58,8 @@ async def test_events_are_found_by_their_ids(used, namespace):
 
 
 async def test_an_event_id_is_never_recorded_twice(used, namespace):
-    with pytest.raises(DomainError) as failure:
+    with pytest.raises(DomainError):
         await used.transact(namespace, writing(events=(event("5", NodeRef("a", 1)), event("1", NodeRef("a", 2)))))
-    assert failure.value.reason is Reason.INTERNAL
     assert len(await used.list_events(namespace, kind=None, after_event_id="", limit=MANY)) == 5
 
 

@@ -7,15 +7,15 @@ import pytest
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeStatus, Relation, RelationKind
-from durable_memory.ports.store import Loaded, NamespaceCopy, Reads
+from durable_memory.ports.store import Loaded, Reads
 from tests.conformance.samples import (
-    MANY,
     activate,
     all_nodes,
     apply,
     binding_record,
     create,
     event,
+    everything,
     evidence,
     request_key,
     revise,
@@ -54,37 +54,18 @@ async def _fill(store, namespace: Namespace) -> None:
     )
 
 
-async def _copy(store, namespace: Namespace) -> NamespaceCopy:
-    """Everything that can be read of a namespace, in the order of an export."""
-    head = await store.head(namespace)
-    committed = await store.revisions_committed_at(namespace, range(1, head.revision + 1))
-    runs = [(run, list(contexts)) async for run, contexts in store.export_runs(namespace)]
-    return NamespaceCopy(
-        chain_digest=head.chain_digest,
-        revision=head.revision,
-        revisions=[node for revision in sorted(committed) for node in committed[revision]],
-        change_sets=list(await store.list_change_sets(namespace, after_revision=0, limit=MANY)),
-        requests=[item async for item in store.export_requests(namespace)],
-        sessions=list(await store.list_sessions(namespace, after_session_id="", limit=MANY)),
-        bindings=[item async for item in store.export_bindings(namespace)],
-        runs=[run for run, _ in runs],
-        contexts=[context for _, contexts in runs for context in contexts],
-        events=list(await store.list_events(namespace, kind=None, after_event_id="", limit=MANY)),
-    )
-
-
 async def test_an_import_holds_everything_that_was_exported(store, namespace):
     await _fill(store, namespace)
-    copy = await _copy(store, namespace)
+    copy = await everything(store, namespace)
     head = await store.import_namespace(TARGET, copy, HISTORY_ID)
     assert head == await store.head(TARGET)
     assert head == replace(await store.head(namespace), history_id=HISTORY_ID, session_revision=head.session_revision)
-    assert await _copy(store, TARGET) == copy
+    assert await everything(store, TARGET) == copy
 
 
 async def test_where_imported_revisions_end_follows_from_their_order(store, namespace):
     await _fill(store, namespace)
-    copy = await _copy(store, namespace)
+    copy = await everything(store, namespace)
     wrong = replace(copy, revisions=[replace(node, valid_to=7 if node.revision == 1 else 9) for node in copy.revisions])
     await store.import_namespace(TARGET, wrong, HISTORY_ID)
     for revision in range(5):
@@ -93,7 +74,7 @@ async def test_where_imported_revisions_end_follows_from_their_order(store, name
 
 async def test_an_import_brings_evidence_and_requests_to_bear(store, namespace):
     await _fill(store, namespace)
-    await store.import_namespace(TARGET, await _copy(store, namespace), HISTORY_ID)
+    await store.import_namespace(TARGET, await everything(store, namespace), HISTORY_ID)
     seen: list[Loaded] = []
     known = ("a", "test:e", evidence("e").digest)
     reads = Reads(evidence=frozenset({known}), latest_runs=frozenset({("s", "r")}))
@@ -106,14 +87,14 @@ async def test_an_import_brings_evidence_and_requests_to_bear(store, namespace):
 
 async def test_an_imported_namespace_goes_on_under_its_new_history_id(store, namespace):
     await _fill(store, namespace)
-    await store.import_namespace(TARGET, await _copy(store, namespace), HISTORY_ID)
+    await store.import_namespace(TARGET, await everything(store, namespace), HISTORY_ID)
     outcome = await apply(store, TARGET, revise("a", 2, "three"))
     assert (outcome.head.history_id, outcome.head.revision) == (HISTORY_ID, 4)
     assert (await store.head(namespace)).revision == 3
 
 
 async def test_an_empty_namespace_can_be_imported(store, namespace):
-    copy = await _copy(store, namespace)
+    copy = await everything(store, namespace)
     head = await store.import_namespace(namespace, copy, HISTORY_ID)
     assert (head.history_id, head.revision) == (HISTORY_ID, 0)
     assert await store.head(namespace) == head
@@ -132,7 +113,7 @@ async def test_an_import_into_a_namespace_that_holds_anything_is_refused(store, 
         await store.transact(TARGET, plan[held])
     before = await store.head(TARGET)
     with pytest.raises(DomainError) as refusal:
-        await store.import_namespace(TARGET, await _copy(store, namespace), HISTORY_ID)
+        await store.import_namespace(TARGET, await everything(store, namespace), HISTORY_ID)
     assert refusal.value.reason is Reason.REVISION_CONFLICT
     assert refusal.value.metadata == {"expected": "0", "actual": str(before.revision)}
     assert await store.head(TARGET) == before
@@ -142,14 +123,14 @@ async def test_an_import_into_a_namespace_that_holds_anything_is_refused(store, 
 async def test_a_plan_that_wrote_nothing_leaves_a_namespace_empty(store, namespace):
     await _fill(store, namespace)
     await store.transact(TARGET, writing())
-    await store.import_namespace(TARGET, await _copy(store, namespace), HISTORY_ID)
+    await store.import_namespace(TARGET, await everything(store, namespace), HISTORY_ID)
     assert (await store.head(TARGET)).history_id == HISTORY_ID
 
 
 async def test_a_failed_import_leaves_nothing(store, namespace):
     await _fill(store, namespace)
-    copy = await _copy(store, namespace)
-    broken = replace(copy, events=[*copy.events, *copy.events])
+    copy = await everything(store, namespace)
+    broken = replace(copy, events=[*copy.events, event("of nothing", NodeRef("absent", 1))])
     with pytest.raises(DomainError):
         await store.import_namespace(TARGET, broken, HISTORY_ID)
     assert (await store.head(TARGET)).revision == 0

@@ -47,8 +47,9 @@ async def test_calls_that_run_while_the_store_closes_are_finished(backend, names
     await asyncio.sleep(0)
     await store.close()
     answers = await asyncio.gather(*calls, *reads, return_exceptions=True)
+    definite = (Reason.NOT_SERVING, Reason.DEPENDENCY_UNAVAILABLE)
     for answer in answers:
-        assert not isinstance(answer, BaseException) or getattr(answer, "reason", None) is Reason.NOT_SERVING
+        assert not isinstance(answer, BaseException) or getattr(answer, "reason", None) in definite
     async with backend.opened() as reopened:
         written = (await reopened.head(namespace)).revision
     assert written == sum(not isinstance(answer, BaseException) for answer in answers[:8])
@@ -82,12 +83,15 @@ async def test_everything_acknowledged_is_there_after_another_start(durable_back
 
 
 async def test_a_waiter_wakes_when_the_namespace_changes(store, namespace):
-    waiters = [asyncio.ensure_future(store.wait_for_change(namespace, 0)) for _ in range(3)]
-    for _ in range(3):
-        await store.check()
-    assert not any(waiter.done() for waiter in waiters)
+    async def follow() -> None:
+        while (await store.head(namespace)).revision == 0:
+            await store.wait_for_change(namespace, 0)
+
+    followers = [asyncio.ensure_future(follow()) for _ in range(3)]
+    await store.check()
+    assert not any(follower.done() for follower in followers)
     await apply(store, namespace, create("n"))
-    await asyncio.wait_for(asyncio.gather(*waiters), 2.0)
+    await asyncio.wait_for(asyncio.gather(*followers), 2.0)  # sooner than a wait that nobody wakes ends
 
 
 async def test_a_waiter_for_a_revision_that_has_passed_returns_at_once(store, namespace):
