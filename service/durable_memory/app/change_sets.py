@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.stored_results import integer, parse_refs, refs_json
+from durable_memory.app.stored_results import integer, parse_refs, refs_json, unreadable
 from durable_memory.domain.change_set import ChangeSet
 from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.domain.staging import StagedChange, stage
@@ -73,7 +73,12 @@ def stage_in(loaded: Loaded, call: Mutation, change_set: ChangeSet, now: datetim
 
 
 async def exact_revisions(store: Store, call: Call, refs: Iterable[NodeRef]) -> tuple[NodeRevision, ...]:
-    """The revisions that a stored result names, read again: results hold no text."""
+    """The revisions that a stored result names, read again: results hold no text.
+
+    Raises: DATA_CORRUPTED if the store does not have one of them.
+    """
     wanted = tuple(refs)
     found = await store.revisions(call.namespace, frozenset(wanted))
+    if not all(ref in found for ref in wanted):
+        raise unreadable("reference")
     return tuple(found[ref] for ref in wanted)

@@ -14,7 +14,6 @@ from durable_memory.app.sessions import PolicyDefaults, SessionService
 from durable_memory.app.transfer import TransferService
 from durable_memory.app.views.cache import ViewCache
 from durable_memory.app.views.revisions import RevisionCache
-from durable_memory.domain.lexical.profiles import DEFAULT_LEXICAL_PROFILE, LEXICAL_PROFILES
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
 
@@ -52,7 +51,7 @@ def build_services(
     revision_cache_bytes: int,
 ) -> AppServices:
     """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits."""
-    defaults = PolicyDefaults(lexical_profile=DEFAULT_LEXICAL_PROFILE, lexical_profiles=frozenset(LEXICAL_PROFILES))
+    defaults = PolicyDefaults()
     views = ViewCache(store, budget_bytes=view_budget_bytes, view_max_bytes=view_max_bytes)
     revisions = RevisionCache(store, budget_bytes=revision_cache_bytes)
     access = AccessService(store, clock)

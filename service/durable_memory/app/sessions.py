@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.stored_results import parse_run, parse_session, run_json, session_json
 from durable_memory.domain.canonical import JsonObject, JsonValue, digest_json
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.lexical.profiles import DEFAULT_LEXICAL_PROFILE
 from durable_memory.domain.limits import RUN_IDLE_MAX
 from durable_memory.domain.session import (
     DEFAULT_FUSION_PROFILE,
@@ -34,6 +36,9 @@ from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
 
 _T = TypeVar("_T")
+
+_INSTANT: Final = timedelta(microseconds=1)
+"""The least difference between two times that a store keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +78,9 @@ class PolicyRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyDefaults:
-    """What the server fills in, and the profiles that it has."""
+    """What the server fills in."""
 
-    lexical_profile: str
-    lexical_profiles: frozenset[str]
+    lexical_profile: str = DEFAULT_LEXICAL_PROFILE
     mode: RecallMode = RecallMode.AUTO
     max_results: int = DEFAULT_MAX_RESULTS
     min_score: float = 0.0
@@ -91,7 +95,7 @@ class PolicyDefaults:
         """
         if request.authority_digest is not None or request.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
             raise semantic_not_configured()
-        policy = RecallPolicy(
+        return RecallPolicy(
             mode=_chosen(request.mode, self.mode),
             max_results=_chosen(request.max_results, self.max_results),
             min_score=_chosen(request.min_score, self.min_score),
@@ -100,13 +104,6 @@ class PolicyDefaults:
             lexical_profile=_chosen(request.lexical_profile, self.lexical_profile),
             fusion_profile=_chosen(request.fusion_profile, self.fusion_profile),
         )
-        if policy.lexical_profile not in self.lexical_profiles:
-            raise DomainError(
-                Reason.INVALID_FIELD,
-                f"policy.lexical_profile is not a profile of this server: {', '.join(sorted(self.lexical_profiles))}",
-                field="policy.lexical_profile",
-            )
-        return policy
 
 
 class BeginOutcome(StrEnum):
@@ -166,18 +163,17 @@ class SessionService:
             stored = loaded.sessions.get(opened.session_id)
             if stored is None:
                 return Decision(
-                    result={"session_id": opened.session_id, "existing": False},
+                    result={"session": session_json(opened), "existing": False},
                     sessions=(opened,),
                     bindings=(_binding_record(opened, now, call.caller.name),),
                 )
             stored.require_open()
             if stored.request_digest != opened.request_digest:
                 check_no_drift(stored.binding, binding)
-            return Decision(result={"session_id": opened.session_id, "existing": True})
+            return Decision(result={"session": session_json(stored), "existing": True})
 
         result = await self._transact(call, Reads(session_ids=frozenset({opened.session_id})), decide)
-        session = await self.get(call, str(result["session_id"]))
-        return OpenedSession(session=session, existing=result["existing"] is True)
+        return OpenedSession(session=parse_session(result["session"]), existing=result["existing"] is True)
 
     async def resume(self, call: Call, session_id: str, expected: SessionBinding | str) -> Session:
         """The session, if it is open and bound to exactly `expected`: a whole binding, or a binding's digest.
@@ -213,13 +209,13 @@ class SessionService:
                 rebound_at=now,
             )
             return Decision(
-                result={"session_id": session_id, "previous_digest": expected_digest},
+                result={"session": session_json(rebound), "previous_digest": expected_digest},
                 sessions=(rebound,),
                 bindings=(_binding_record(rebound, now, call.caller.name),),
             )
 
         result = await self._transact(call, Reads(session_ids=frozenset({session_id})), decide)
-        return ReboundSession(session=await self.get(call, session_id), previous_digest=str(result["previous_digest"]))
+        return ReboundSession(session=parse_session(result["session"]), previous_digest=str(result["previous_digest"]))
 
     async def get(self, call: Call, session_id: str) -> Session:
         """Raises: SESSION_NOT_FOUND."""
@@ -243,11 +239,13 @@ class SessionService:
             stored = loaded.sessions.get(session_id)
             if stored is None:
                 raise session_not_found(session_id)
-            closed = () if stored.state is SessionState.CLOSED else (_closed(stored, now),)
-            return Decision(result={"session_id": session_id}, sessions=closed)
+            if stored.state is SessionState.CLOSED:
+                return Decision(result={"session": session_json(stored)})
+            closed = replace(stored, state=SessionState.CLOSED, closed_at=now)
+            return Decision(result={"session": session_json(closed)}, sessions=(closed,))
 
-        await self._transact(call, Reads(session_ids=frozenset({session_id})), decide)
-        return await self.get(call, session_id)
+        result = await self._transact(call, Reads(session_ids=frozenset({session_id})), decide)
+        return parse_session(result["session"])
 
     async def begin_run(self, call: Mutation, session_id: str, run_id: str | None, host_instance: str) -> BegunRun:
         """A new incarnation of a run, with its first context id.
@@ -259,42 +257,42 @@ class SessionService:
         settled_id = run_id or self._ids.time_ordered()
         incarnation = self._ids.random_hex(16)
         first = Context.of(session_id, settled_id, incarnation, 0)
-        run = Run(
-            session_id=session_id,
-            run_id=settled_id,
-            incarnation=incarnation,
-            host_instance=host_instance,
-            state=RunState.OPEN,
-            sequence=0,
-            context_id=first.context_id,
-            begun_by=call.caller.name,
-            opened_at=now,
-            active_at=now,
-        )
 
         def decide(loaded: Loaded) -> Decision:
             _open_session(loaded, session_id)
+            opened_at = now
             outcome = BeginOutcome.BEGUN
             ended: tuple[Run, ...] = ()
             previous = loaded.latest_runs.get((session_id, settled_id))
-            if previous is not None and previous.state is RunState.OPEN:
-                if idle(previous, now):
-                    ended = (replace(previous, state=RunState.IDLE_ENDED, ended_at=now),)
-                elif previous.host_instance == host_instance:
-                    raise _run_identity_conflict(previous)
-                else:
-                    ended = (replace(previous, state=RunState.TAKEN_OVER, ended_at=now),)
+            if previous is not None:
+                # The newest incarnation is the one that was opened last, also where two hosts' clocks disagree.
+                opened_at = max(now, previous.opened_at + _INSTANT)
+                if previous.state is RunState.OPEN and not idle(previous, now):
+                    if previous.host_instance == host_instance:
+                        raise _run_identity_conflict(previous)
                     outcome = BeginOutcome.TAKEN_OVER
+                    ended = (replace(previous, state=RunState.TAKEN_OVER, ended_at=now),)
+                elif previous.state is RunState.OPEN:
+                    ended = (_ended(previous, now),)
+            run = Run(
+                session_id=session_id,
+                run_id=settled_id,
+                incarnation=incarnation,
+                host_instance=host_instance,
+                state=RunState.OPEN,
+                sequence=0,
+                context_id=first.context_id,
+                begun_by=call.caller.name,
+                opened_at=opened_at,
+                active_at=opened_at,
+            )
             return Decision(
-                result={"context_id": first.context_id, "outcome": outcome.value},
-                runs=(*ended, run),
-                contexts=(first,),
+                result={"run": run_json(run), "outcome": outcome.value}, runs=(*ended, run), contexts=(first,)
             )
 
         reads = Reads(session_ids=frozenset({session_id}), latest_runs=frozenset({(session_id, settled_id)}))
         result = await self._transact(call, reads, decide)
-        begun = await self._run_of(call, str(result["context_id"]))
-        return BegunRun(run=begun, outcome=BeginOutcome(str(result["outcome"])))
+        return BegunRun(run=parse_run(result["run"]), outcome=BeginOutcome(str(result["outcome"])))
 
     async def end_run(self, call: Mutation, session_id: str, run_id: str, incarnation: str) -> Run:
         """End one incarnation. Ending an ended one changes nothing.
@@ -310,18 +308,14 @@ class SessionService:
             run = loaded.runs.get((session_id, run_id, incarnation))
             if run is None:
                 raise run_not_found(session_id=session_id, run_id=run_id, incarnation=incarnation)
-            ended = () if run.state is not RunState.OPEN else (replace(run, state=RunState.ENDED, ended_at=now),)
-            return Decision(result={"context_id": first}, runs=ended)
+            if run.state is not RunState.OPEN:
+                return Decision(result={"run": run_json(run)})
+            ended = _ended(run, now)
+            return Decision(result={"run": run_json(ended)}, runs=(ended,))
 
         reads = Reads(session_ids=frozenset({session_id}), contexts=frozenset({first}))
-        await self._transact(call, reads, decide)
-        return await self._run_of(call, first)
-
-    async def _run_of(self, call: Call, context_id: str) -> Run:
-        found = await self._store.get_context(call.namespace, context_id)
-        if found is None:
-            raise run_not_found()
-        return found[1]
+        result = await self._transact(call, reads, decide)
+        return parse_run(result["run"])
 
     async def _transact(self, call: Mutation, reads: Reads, decide: Callable[[Loaded], Decision]) -> JsonObject:
         plan = Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
@@ -345,8 +339,11 @@ def _open_session(loaded: Loaded, session_id: str) -> Session:
     return session
 
 
-def _closed(session: Session, now: datetime) -> Session:
-    return replace(session, state=SessionState.CLOSED, closed_at=now)
+def _ended(run: Run, now: datetime) -> Run:
+    """An open run, ended: by this call, or by the time that nobody used it."""
+    if idle(run, now):
+        return replace(run, state=RunState.IDLE_ENDED, ended_at=run.active_at + RUN_IDLE_MAX)
+    return replace(run, state=RunState.ENDED, ended_at=now)
 
 
 def _binding_record(session: Session, now: datetime, caller: str) -> BindingRecord:

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from durable_memory.app.stored_results import integer
+from durable_memory.app.stored_results import integer, optional_time_json, run_json
 from durable_memory.domain.access import AccessEvent
 from durable_memory.domain.canonical import JsonObject, JsonValue, canonical_json, time_text
 from durable_memory.domain.change_set import ChangeSetRecord
@@ -102,7 +102,7 @@ def _canonical(record: ExportRecord) -> tuple[str, JsonObject]:
         case SessionExport():
             return "sessions", _session(record)
         case Run():
-            return "runs", _run(record)
+            return "runs", run_json(record)
         case AccessEvent():
             return "access_events", _event(record)
         case ExportHeader() | ExportFooter():
@@ -132,29 +132,13 @@ def _session(record: SessionExport) -> JsonObject:
     ]
     return {
         "bindings": bindings,
-        "closed_at": _optional_time(session.closed_at),
+        "closed_at": optional_time_json(session.closed_at),
         "opened_at": time_text(session.opened_at),
         "opened_by": session.opened_by,
-        "rebound_at": _optional_time(session.rebound_at),
+        "rebound_at": optional_time_json(session.rebound_at),
         "request_digest": session.request_digest,
         "session_id": session.session_id,
         "state": session.state.name,
-    }
-
-
-def _run(run: Run) -> JsonObject:
-    return {
-        "active_at": time_text(run.active_at),
-        "begun_by": run.begun_by,
-        "context_id": run.context_id,
-        "ended_at": _optional_time(run.ended_at),
-        "host_instance": run.host_instance,
-        "incarnation": run.incarnation,
-        "opened_at": time_text(run.opened_at),
-        "run_id": run.run_id,
-        "sequence": run.sequence,
-        "session_id": run.session_id,
-        "state": run.state.name,
     }
 
 
@@ -169,7 +153,3 @@ def _event(event: AccessEvent) -> JsonObject:
         "revision": event.revision,
         "session_id": event.session_id,
     }
-
-
-def _optional_time(time: datetime | None) -> str | None:
-    return None if time is None else time_text(time)

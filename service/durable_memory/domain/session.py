@@ -14,6 +14,7 @@ from typing import Final
 
 from durable_memory.domain.canonical import JsonValue, digest_hex, digest_json
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.lexical.profiles import LEXICAL_PROFILES
 from durable_memory.domain.limits import MAX_RESULTS_MAX, RELATED_LOOKUPS_MAX
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.text import check_unit_interval
@@ -75,6 +76,8 @@ class RecallPolicy:
             raise invalid_field("policy.related_lookups", f"is not from 0 to {RELATED_LOOKUPS_MAX}")
         check_unit_interval("policy.min_score", self.min_score)
         check_unit_interval("policy.min_relative_score", self.min_relative_score)
+        if self.lexical_profile not in LEXICAL_PROFILES:
+            raise invalid_field("policy.lexical_profile", "is not a profile of this server")
         if self.fusion_profile not in FUSION_PROFILES:
             raise invalid_field("policy.fusion_profile", "is not a profile of this server")
 

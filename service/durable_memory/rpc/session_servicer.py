@@ -10,6 +10,7 @@ from durable_memory.app.repository import RepositoryReader
 from durable_memory.app.sessions import BeginOutcome, PolicyDefaults, SessionService
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.errors import invalid_field
+from durable_memory.domain.lexical.profiles import LEXICAL_PROFILES
 from durable_memory.domain.session import FUSION_PROFILES, RecallMode, Session, SessionBinding
 from durable_memory.domain.text import check_name
 from durable_memory.rpc.authentication import current_caller
@@ -137,7 +138,7 @@ class SessionServicer(SessionServiceServicer):
         return pb.GetServerInfoResponse(
             version=self._version,
             caller=current_caller().name,
-            lexical_profiles=_default_first(defaults.lexical_profile, defaults.lexical_profiles),
+            lexical_profiles=_default_first(defaults.lexical_profile, frozenset(LEXICAL_PROFILES)),
             fusion_profiles=_default_first(defaults.fusion_profile, FUSION_PROFILES),
             recall_modes=[number(RecallMode.AUTO), number(RecallMode.LEXICAL)],
             default_policy=encode_default_policy(defaults),
