@@ -20,7 +20,6 @@ from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
 
-
 _OF_ONE_ITEM: Final = frozenset({Reason.NODE_NOT_FOUND, Reason.REVISION_CONFLICT, Reason.INVALID_TRANSITION})
 """What is wrong with one candidate and leaves the others alone; every other refusal is the whole call's."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -136,11 +136,12 @@ class MemoryService:
             if node is None:
                 return self._creation(call, node_id, draft, options)
             revise = _revision_towards(node, draft, mode, evidence)
-            if node.status is NodeStatus.ACTIVE and revise is None:
+            differs = _differs(node, revise)
+            if node.status is NodeStatus.ACTIVE and not differs:
                 return _Step(outcome=MemoryOutcome.UNCHANGED, ref=node.ref)
             operations: list[Operation] = []
-            if revise is not None or node.frozen:
-                operations.append(revise or _empty_revision(node, mode, evidence))
+            if differs or node.frozen:
+                operations.append(revise)
             if node.status is not NodeStatus.ACTIVE:
                 operations.append(Activate(node_id=node_id, expected_revision=node.revision, evidence=evidence))
             return self._next(MemoryOutcome.REVISED, node, operations, options)
@@ -330,23 +331,11 @@ def _cited(loaded: Loaded, citation: Citation) -> NodeRevision:
 
 def _revision_towards(
     node: NodeRevision, draft: NodeDraft, mode: ReviseMode, evidence: tuple[EvidenceInput, ...]
-) -> Revise | None:
-    """The revision that makes `node` say what `draft` says, `None` if it does already."""
+) -> Revise:
+    """The revision that makes `node` say what `draft` says; it may say so already."""
     if draft.kind is not node.kind:
         raise invalid_field("memory.kind", f"of node {node.node_id} is {node.kind.name} and never changes")
-    own_labels = {key: value for key, value in node.labels.items() if not key.startswith(SERVER_LABEL_PREFIX)}
-    occurred_at = draft.occurred_at or node.occurred_at
-    same = (
-        draft.content == node.content
-        and draft.surroundings == node.surroundings
-        and draft.author == node.author
-        and occurred_at == node.occurred_at
-        and draft.confidence == node.confidence
-        and draft.importance == node.importance
-        and _equal_labels(draft.labels, own_labels)
-    )
-    if same:
-        return None
+    own_labels = {key for key in node.labels if not key.startswith(SERVER_LABEL_PREFIX)}
     return Revise(
         node_id=node.node_id,
         expected_revision=node.revision,
@@ -354,11 +343,11 @@ def _revision_towards(
         content=draft.content,
         surroundings=draft.surroundings,
         author=draft.author,
-        occurred_at=occurred_at,
+        occurred_at=draft.occurred_at,
         confidence=draft.confidence,
         importance=draft.importance,
         set_labels=draft.labels,
-        remove_labels=frozenset(own_labels) - frozenset(draft.labels),
+        remove_labels=frozenset(own_labels - draft.labels.keys()),
         evidence=evidence,
     )
 
@@ -372,17 +361,3 @@ def _differs(node: NodeRevision, revise: Revise) -> bool:
         or any(node.labels.get(key) != value for key, value in revise.set_labels.items())
         or not revise.remove_labels.isdisjoint(node.labels)
     )
-
-
-def _empty_revision(node: NodeRevision, mode: ReviseMode, evidence: tuple[EvidenceInput, ...]) -> Revise:
-    return Revise(
-        node_id=node.node_id,
-        expected_revision=node.revision,
-        mode=mode,
-        set_labels={},
-        evidence=evidence,
-    )
-
-
-def _equal_labels(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    return dict(one) == dict(other)
