@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.change_sets import exact_revisions
 from durable_memory.app.memories import revision_not_found
 from durable_memory.app.sessions import idle
-from durable_memory.app.stored_results import error_json, objects, parse_error, parse_ref, ref_json
+from durable_memory.app.stored_results import error_json, integer, objects, parse_error, parse_ref, ref_json
 from durable_memory.domain.access import (
     AccessEvent,
     AccessItem,
@@ -69,7 +70,7 @@ class AccessService:
         reads = admission_reads(session_id, context_id, items)
         plan = Plan(lock=Lock.NODES, reads=reads, decide=decide, request=call.request)
         outcome = await self._store.transact(call.namespace, plan)
-        return await self.recorded(call, outcome.result, outcome.head.token)
+        return await self.recorded(call, outcome.result, outcome.head.history_id)
 
     async def record_use(
         self, call: Mutation, session_id: str, context_id: str, items: Sequence[AccessItem]
@@ -81,7 +82,7 @@ class AccessService:
         now = self._clock.now()
 
         def decide(loaded: Loaded) -> Decision:
-            _context_of(loaded, session_id, context_id)
+            _, run = _context_of(loaded, session_id, context_id)
             events: list[AccessEvent] = []
             results: list[JsonObject] = []
             for item in items:
@@ -95,7 +96,9 @@ class AccessService:
                     results.append(_refused(event, error))
                 else:
                     results.append(_accepted(event))
-            return Decision(result={"items": results}, events=tuple(events))
+            return Decision(
+                result={"at": loaded.head.revision, "items": results}, runs=_used(run, now), events=tuple(events)
+            )
 
         reads = Reads(
             session_ids=frozenset({session_id}),
@@ -105,17 +108,17 @@ class AccessService:
         )
         plan = Plan(lock=Lock.NODES, reads=reads, decide=decide, request=call.request)
         outcome = await self._store.transact(call.namespace, plan)
-        return await self.recorded(call, outcome.result, outcome.head.token)
+        return await self.recorded(call, outcome.result, outcome.head.history_id)
 
     async def usage(self, call: Call, node_ids: Sequence[str], *, after: NodeRef, limit: int) -> Sequence[UsageSummary]:
         """Counts and last times per node revision, of some nodes or of all."""
         return await self._store.usage(call.namespace, node_ids=frozenset(node_ids), after=after, limit=limit)
 
-    async def recorded(self, call: Call, result: JsonObject, token: ChangeToken) -> Recorded:
+    async def recorded(self, call: Call, result: JsonObject, history_id: str) -> Recorded:
         """What a stored result says, with citations read again."""
         items = objects(result["items"])
-        refs = frozenset(parse_ref(item["node"]) for item in items if "error" not in item)
-        nodes = await self._store.revisions(call.namespace, refs)
+        refs = [parse_ref(item["node"]) for item in items if "error" not in item]
+        nodes = {node.ref: node for node in await exact_revisions(self._store, call, refs)}
         outcomes = []
         for item in items:
             ref = parse_ref(item["node"])
@@ -129,7 +132,7 @@ class AccessService:
         context_id = result.get("next_context_id")
         return Recorded(
             outcomes=tuple(outcomes),
-            token=token,
+            token=ChangeToken(history_id=history_id, namespace_revision=integer(result["at"])),
             next_context_id=None if context_id is None else str(context_id),
         )
 
@@ -154,7 +157,8 @@ def admission_decision(
 ) -> Decision:
     """One outcome per item, the events of those admitted, and the next context of the run."""
     context, run = _context_of(loaded, session_id, context_id)
-    if run.state is not RunState.OPEN or idle(run, now):
+    used = _used(run, now)
+    if not used:
         raise run_ended(run)
     events: list[AccessEvent] = []
     results: list[JsonObject] = []
@@ -169,20 +173,21 @@ def admission_decision(
         else:
             results.append(_accepted(event))
     following = context.next()
-    latest = following if following.sequence > run.sequence else None
+    if following.sequence > run.sequence:
+        used = tuple(replace(run, sequence=following.sequence, context_id=following.context_id) for run in used)
     return Decision(
-        result={"items": results, "next_context_id": following.context_id},
-        runs=(
-            replace(
-                run,
-                active_at=now,
-                sequence=run.sequence if latest is None else latest.sequence,
-                context_id=run.context_id if latest is None else latest.context_id,
-            ),
-        ),
+        result={"at": loaded.head.revision, "items": results, "next_context_id": following.context_id},
+        runs=used,
         contexts=(following,),
         events=tuple(events),
     )
+
+
+def _used(run: Run, now: datetime) -> tuple[Run, ...]:
+    """The run as used now, or nothing where it has ended."""
+    if run.state is not RunState.OPEN or idle(run, now):
+        return ()
+    return (replace(run, active_at=max(run.active_at, now)),)
 
 
 def _context_of(loaded: Loaded, session_id: str, context_id: str) -> tuple[Context, Run]:

@@ -6,7 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from durable_memory.app.access import AccessService, admission_decision, admission_reads
@@ -23,7 +23,7 @@ from durable_memory.app.recall_result import (
     RecallHit,
 )
 from durable_memory.app.sessions import PolicyDefaults, PolicyRequest
-from durable_memory.app.stored_results import integer, number, objects, parse_ref, ref_json
+from durable_memory.app.stored_results import integer, mapping, number, objects, parse_ref, ref_json
 from durable_memory.app.views.cache import ViewCache
 from durable_memory.app.views.revisions import RevisionCache
 from durable_memory.app.views.view import View, document_of
@@ -80,10 +80,9 @@ class RecallService:
         NAMESPACE_TOO_LARGE.
         """
         check_query(query)
-        head, view = await self._views.view(call.namespace)
-        session = await self._session(call.namespace, session_id, head)
-        session.require_open()
-        return await self._recall(call, view, query, filter, _narrowed(session.binding.policy, mode))
+        head = await self._store.head(call.namespace)
+        policy = await self._policy(call, session_id, mode, head)
+        return await self._recall(call, head, query, filter, policy)
 
     async def preview(
         self, call: Call, query: str, request: PolicyRequest, filter: LexicalFilter = ANY_DOCUMENT
@@ -91,8 +90,8 @@ class RecallService:
         """A recall under a policy given with the call, for people and tools that have no session."""
         check_query(query)
         policy = self._defaults.settle(request)
-        _, view = await self._views.view(call.namespace)
-        return await self._recall(call, view, query, filter, policy)
+        head = await self._store.head(call.namespace)
+        return await self._recall(call, head, query, filter, policy)
 
     async def active_admitted(
         self,
@@ -111,11 +110,10 @@ class RecallService:
         stored = await self._store.find_request(call.namespace, call.request.method, call.request.key)
         if stored is None:
             answer = await self.active(call, session_id, query, filter, mode)
-            result = await self._admit(call, session_id, context_id, answer)
-        else:
-            stored.request.require_same(call.request.fingerprint)
-            result = stored.result
-        return await self._stored_answer(call, result)
+            return await self._admit(call, session_id, context_id, answer)
+        stored.request.require_same(call.request.fingerprint)
+        head = await self._store.head(call.namespace)
+        return await self._stored_answer(call, stored.result, head.history_id)
 
     async def explain(
         self,
@@ -131,11 +129,10 @@ class RecallService:
         Raises: as `active`, and NODE_NOT_FOUND.
         """
         check_query(query)
-        head, view = await self._views.view(call.namespace)
-        session = await self._session(call.namespace, session_id, head)
-        session.require_open()
-        policy = _narrowed(session.binding.policy, mode)
+        head = await self._store.head(call.namespace)
+        policy = await self._policy(call, session_id, mode, head)
         _settled_mode(policy)
+        view = await self._views.view(call.namespace, head)
         nodes = await self._store.nodes_at(call.namespace, {node_id}, view.key.revision)
         if node_id not in nodes:
             raise node_not_found(node_id)
@@ -154,12 +151,14 @@ class RecallService:
     # One recall in one view
 
     async def _recall(
-        self, call: Call, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy
+        self, call: Call, head: Head, query: str, filter: LexicalFilter, policy: RecallPolicy
     ) -> RecallAnswer:
         degradation = _settled_mode(policy)
+        view = await self._views.view(call.namespace, head)
         found = await self._search(view, query, filter, policy)
-        nodes = await self._revisions.get(call.namespace, [NodeRef(hit.node_id, hit.revision) for hit in found])
-        others = await self._other_ends(call.namespace, view, nodes)
+        nodes = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in found])
+        related = await self._related(call, view, nodes, policy, filter)
+        statuses = await self._statuses(call, view, [*nodes, *(node for _, node in related)])
         now = self._clock.now()
         hits = [
             RecallHit(
@@ -168,32 +167,29 @@ class RecallService:
                 score=hit.score,
                 channel=RecallChannel.LEXICAL,
                 lexical=BranchScore(hit.rank, hit.score),
-                relations=_relations(node, others),
-                age=now - node.updated_at,
+                relations=_relations(node, statuses),
+                age=_age(node, now),
             )
             for hit, node in zip(found, nodes, strict=True)
         ]
-        related = _related(hits, others, policy, filter)
-        if related:
-            ends = await self._other_ends(call.namespace, view, [node for _, node in related])
-            hits.extend(
-                RecallHit(
-                    node=node,
-                    rank=len(hits) + place,
-                    score=0.0,
-                    channel=RecallChannel.RELATED,
-                    lexical=None,
-                    relations=_relations(node, ends),
-                    age=now - node.updated_at,
-                    related_to=source,
-                )
-                for place, (source, node) in enumerate(related, start=1)
+        hits += [
+            RecallHit(
+                node=node,
+                rank=rank,
+                score=0.0,
+                channel=RecallChannel.RELATED,
+                lexical=None,
+                relations=_relations(node, statuses),
+                age=_age(node, now),
+                related_to=source,
             )
+            for rank, (source, node) in enumerate(related, start=len(hits) + 1)
+        ]
         return RecallAnswer(
             token=view.key.token,
             mode=RecallMode.LEXICAL,
             degradation=degradation,
-            searched_nodes=len(view.index),
+            searched_nodes=view.index.count(filter),
             hits=tuple(hits),
         )
 
@@ -212,16 +208,56 @@ class RecallService:
             return search()
         return await asyncio.to_thread(search)
 
-    async def _other_ends(
-        self, namespace: Namespace, view: View, nodes: Sequence[NodeRevision]
-    ) -> dict[str, NodeRevision]:
-        """The nodes at the other ends of some nodes' relations, as they were at the view's revision."""
+    async def _related(
+        self,
+        call: Call,
+        view: View,
+        hits: Sequence[NodeRevision],
+        policy: RecallPolicy,
+        filter: LexicalFilter,
+    ) -> list[tuple[str, NodeRevision]]:
+        """One hop of RELATED_TO from each hit, in order: (hit's node id, node), within both bounds of the policy.
+
+        Only what is ACTIVE in the view, and was not found or excluded already, is read at all.
+        """
+        room = policy.max_results - len(hits)
+        if not room or not policy.related_lookups:
+            return []
+        taken = filter.excluded_ids | {node.node_id for node in hits}
+        sources: dict[NodeRef, str] = {}
+        for hit in hits:
+            for relation in hit.relations:
+                if relation.kind is RelationKind.RELATED_TO and relation.node_id not in taken:
+                    revision = view.index.revision_of(relation.node_id)
+                    if revision is not None:
+                        sources.setdefault(NodeRef(relation.node_id, revision), hit.node_id)
+        refs = list(sources)[: policy.related_lookups]
+        nodes = await self._exact(call, view, refs)
+        return [(sources[node.ref], node) for node in nodes if not filter.refusal(document_of(node))][:room]
+
+    async def _statuses(self, call: Call, view: View, nodes: Sequence[NodeRevision]) -> dict[str, NodeStatus]:
+        """Of the other ends of some nodes' relations, at the view's revision. The view knows the ACTIVE ones."""
         ids = {relation.node_id for node in nodes for relation in node.relations}
-        if not ids:
-            return {}
-        return dict(await self._store.nodes_at(namespace, ids, view.key.revision))
+        statuses = {node_id: NodeStatus.ACTIVE for node_id in ids if node_id in view.index}
+        others = ids - statuses.keys()
+        if others:
+            found = await self._store.nodes_at(call.namespace, others, view.key.revision)
+            statuses.update((node_id, node.status) for node_id, node in found.items())
+        return statuses
+
+    async def _exact(self, call: Call, view: View, refs: Sequence[NodeRef]) -> list[NodeRevision]:
+        return await self._revisions.get(call.namespace, view.key.history_id, refs)
 
     # Sessions
+
+    async def _policy(self, call: Call, session_id: str, mode: RecallMode | None, head: Head) -> RecallPolicy:
+        """What an open session is bound to, for one call.
+
+        Raises: SESSION_NOT_FOUND, SESSION_CLOSED, INVALID_FIELD for a mode that the binding does not leave open.
+        """
+        session = await self._session(call.namespace, session_id, head)
+        session.require_open()
+        return _narrowed(session.binding.policy, mode)
 
     async def _session(self, namespace: Namespace, session_id: str, head: Head) -> Session:
         """The stored session, as of `head`: the head counts the writes of sessions, so a copy is known to be new."""
@@ -240,7 +276,7 @@ class RecallService:
 
     # Recall and admission as one mutation
 
-    async def _admit(self, call: Mutation, session_id: str, context_id: str, answer: RecallAnswer) -> JsonObject:
+    async def _admit(self, call: Mutation, session_id: str, context_id: str, answer: RecallAnswer) -> AdmittedRecall:
         items = [AccessItem(ref=hit.node.ref) for hit in answer.hits]
         now = self._clock.now()
 
@@ -254,21 +290,23 @@ class RecallService:
             decide=decide,
             request=call.request,
         )
-        return (await self._store.transact(call.namespace, plan)).result
+        outcome = await self._store.transact(call.namespace, plan)
+        return await self._stored_answer(call, outcome.result, outcome.head.history_id)
 
-    async def _stored_answer(self, call: Mutation, result: JsonObject) -> AdmittedRecall:
+    async def _stored_answer(self, call: Mutation, result: JsonObject, history_id: str) -> AdmittedRecall:
         """The answer that a stored result describes; texts and relations are read again."""
-        recall = objects([result["recall"]])[0]
-        token = ChangeToken(history_id=str(recall["history_id"]), namespace_revision=integer(recall["at"]))
-        recorded = await self._access.recorded(call, result, token)
+        recall = mapping(result["recall"])
+        token = ChangeToken(history_id=history_id, namespace_revision=integer(recall["at"]))
+        recorded = await self._access.recorded(call, result, history_id)
         admitted = {outcome.ref for outcome in recorded.outcomes if outcome.error is None}
         stored = [hit for hit in objects(recall["hits"]) if parse_ref(hit["node"]) in admitted]
-        nodes = await self._revisions.get(call.namespace, [parse_ref(hit["node"]) for hit in stored])
+        nodes = await self._revisions.get(call.namespace, history_id, [parse_ref(hit["node"]) for hit in stored])
         ids = {relation.node_id for node in nodes for relation in node.relations}
         others = await self._store.nodes_at(call.namespace, ids, token.namespace_revision) if ids else {}
+        statuses = {node_id: node.status for node_id, node in others.items()}
         now = self._clock.now()
         hits = tuple(
-            _hit_of_json(hit, rank, node, _relations(node, others), now - node.updated_at)
+            _hit_of_json(hit, rank, node, _relations(node, statuses), _age(node, now))
             for rank, (hit, node) in enumerate(zip(stored, nodes, strict=True), start=1)
         )
         degradation = recall["degradation"]
@@ -329,45 +367,23 @@ _DEGRADATION_MESSAGES: Final = {
 }
 
 
-def _relations(node: NodeRevision, others: Mapping[str, NodeRevision]) -> tuple[HitRelation, ...]:
+def _relations(node: NodeRevision, statuses: Mapping[str, NodeStatus]) -> tuple[HitRelation, ...]:
     return tuple(
-        HitRelation(relation.kind, relation.node_id, others[relation.node_id].status)
+        HitRelation(relation.kind, relation.node_id, statuses[relation.node_id])
         for relation in node.relations
-        if relation.node_id in others
+        if relation.node_id in statuses
     )
 
 
-def _related(
-    hits: Sequence[RecallHit],
-    others: Mapping[str, NodeRevision],
-    policy: RecallPolicy,
-    filter: LexicalFilter,
-) -> list[tuple[str, NodeRevision]]:
-    """One hop of RELATED_TO from each hit, in order: (hit's node id, node), within both bounds of the policy."""
-    room = policy.max_results - len(hits)
-    lookups = policy.related_lookups
-    taken = {hit.node.node_id for hit in hits}
-    found: list[tuple[str, NodeRevision]] = []
-    for hit in hits:
-        for relation in hit.node.relations:
-            if len(found) >= room or lookups <= 0:
-                return found
-            if relation.kind is not RelationKind.RELATED_TO or relation.node_id in taken:
-                continue
-            lookups -= 1
-            taken.add(relation.node_id)
-            node = others.get(relation.node_id)
-            if node is None or node.status is not NodeStatus.ACTIVE or filter.refusal(document_of(node)):
-                continue
-            found.append((hit.node.node_id, node))
-    return found
+def _age(node: NodeRevision, now: datetime) -> timedelta:
+    """Never negative, though a source's clock may be ahead of the server's."""
+    return max(now - node.updated_at, timedelta())
 
 
 def _answer_json(answer: RecallAnswer) -> JsonObject:
     return {
         "at": answer.token.namespace_revision,
         "degradation": None if answer.degradation is None else answer.degradation.reason.name,
-        "history_id": answer.token.history_id,
         "hits": [
             {
                 "channel": hit.channel.name,

@@ -1,6 +1,6 @@
 """Views of hot namespaces under one byte budget, brought up to date on every call.
 
-Each call first asks the store where the namespace stands, so a recall sees every change that was acknowledged before
+Each caller first asks the store where the namespace stands, so a recall sees every change that was acknowledged before
 it began, through any replica; a view that is behind takes in the difference, and one of another history is loaded
 again. Loads are tasks of their own, one at a time for each namespace: a caller that gives up never stops a load that
 others wait for.
@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NoReturn
 
-from durable_memory.app.views.view import View, view_of
-from durable_memory.domain.change_set import chain
+from durable_memory.app.views.view import View, ViewKey, document_of
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.lexical.document import IndexedDocument
+from durable_memory.domain.limits import NAMESPACE_MAX_ACTIVE_BYTES, NAMESPACE_MAX_ACTIVE_NODES
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.node import NodeRevision
+from durable_memory.domain.node import NodeRevision, NodeStatus
 from durable_memory.domain.state import Head
-from durable_memory.ports.store import Store
+from durable_memory.ports.store import NodeSelection, Store
 
 _PAGE: Final = 2_000
 _DELTA_MAX_CHANGE_SETS: Final = 500
@@ -27,6 +29,11 @@ _DELTA_MAX_CHANGE_SETS: Final = 500
 
 _DELTA_MAX_INLINE: Final = 32
 """Changed nodes up to which the index is extended on the event loop; more go to a thread."""
+
+_REFUSED_MAX: Final = 10_000
+"""How many namespaces that are too large are remembered."""
+
+_ACTIVE: Final = NodeSelection(statuses=frozenset({NodeStatus.ACTIVE}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +53,10 @@ class _Entry:
     """One namespace. `loads` tells the views that were derived from one load from those of the next."""
 
     view: View | None = None
+    nbytes: int = 0
     loads: int = 0
     advance: asyncio.Task[None] | None = None
-    compaction: asyncio.Task[None] | None = None
+    compacting: bool = False
 
 
 class ViewCache:
@@ -68,21 +76,31 @@ class ViewCache:
         self._view_max = min(view_max_bytes, budget_bytes)
         self._load_timeout = load_timeout_seconds
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._refused: OrderedDict[bytes, Head] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
         self._hits = self._loads = self._deltas = self._evictions = 0
 
-    async def view(self, namespace: Namespace) -> tuple[Head, View]:
-        """A view that has everything acknowledged before this call, and the head that it was compared with.
+    async def view(self, namespace: Namespace, head: Head) -> View:
+        """A view that has everything that `head`, read by the caller since its call began, has.
 
-        Raises: NAMESPACE_TOO_LARGE (bytes, limit), DEPENDENCY_UNAVAILABLE, and what the store raises.
+        Raises: NAMESPACE_TOO_LARGE (active_nodes, active_bytes and their bounds, view_bytes, max_view_bytes),
+        DEPENDENCY_UNAVAILABLE, and what the store raises.
         """
-        head = await self._store.head(namespace)
         entry = self._entries.get(namespace.key)
+        view = None if entry is None else entry.view
+        if entry is not None and view is not None and view.key.is_ahead_of(head):
+            # Most often another call has read a later head meanwhile. A head that is still behind a view that was
+            # there before it was read means that the store has lost what the view shows.
+            head = await self._store.head(namespace)
+            if view.key.is_ahead_of(head) and entry.view is view:
+                self._drop(entry)
         if entry is not None and entry.view is not None and entry.view.covers(head):
             self._hits += 1
-            self._entries.move_to_end(namespace.key)
-            return head, entry.view
-        return head, await self._advanced(namespace, head)
+            if self._entries.get(namespace.key) is entry:
+                self._entries.move_to_end(namespace.key)
+            return entry.view
+        return await self._advanced(namespace, head)
 
     def statistics(self) -> ViewStatistics:
         return ViewStatistics(
@@ -96,12 +114,12 @@ class ViewCache:
 
     async def close(self) -> None:
         """Stop all loads and let go of all views."""
-        entries = self._entries.values()
-        tasks = [task for entry in entries for task in (entry.advance, entry.compaction) if task is not None]
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._entries.clear()
+        self._refused.clear()
         self._bytes = 0
 
     # Bringing a view up to date
@@ -112,18 +130,19 @@ class ViewCache:
             if entry.view is not None and entry.view.covers(head):
                 return entry.view
             if entry.advance is None:
-                task = asyncio.create_task(self._advance(namespace, entry, head), name="advance namespace view")
-                task.add_done_callback(_retrieve)
-                entry.advance = task
+                entry.advance = self._start(self._advance(namespace, entry, head), "advance namespace view")
+                entry.advance.add_done_callback(_retrieve)
             await asyncio.shield(entry.advance)
 
     async def _advance(self, namespace: Namespace, entry: _Entry, head: Head) -> None:
         """Make `entry.view` cover `head`. Runs once at a time for each namespace, and belongs to no caller."""
         try:
+            self._refuse_again(namespace.key, head)
             async with asyncio.timeout(self._load_timeout):
                 view = await self._next(namespace, entry, head)
             if view.nbytes > self._view_max:
-                raise _namespace_too_large(view.nbytes, self._view_max)
+                self._refuse(namespace.key, entry, head, view.nbytes)
+            self._refused.pop(namespace.key, None)
             self._replace(namespace.key, entry, view)
             self._compact(namespace.key, entry)
         except TimeoutError:
@@ -137,41 +156,39 @@ class ViewCache:
 
     async def _next(self, namespace: Namespace, entry: _Entry, head: Head) -> View:
         view = entry.view
-        if view is not None and view.key.history_id == head.history_id and view.key.revision < head.revision:
-            extended = await self._delta(namespace, view, head)
-            if extended is not None:
-                self._deltas += 1
-                return extended
+        if view is not None and await self._is_extension(namespace, view.key, head):
+            nodes = await self._changed(namespace, view.key, head)
+            self._deltas += 1
+            if len(nodes) <= _DELTA_MAX_INLINE:
+                return view.extended(head, nodes)
+            return await asyncio.to_thread(view.extended, head, nodes)
         self._loads += 1
-        nodes = await self._changed(namespace, 0, head)
-        loaded = await asyncio.to_thread(view_of, head, nodes)
+        documents = await self._active(namespace, head)
+        loaded = await asyncio.to_thread(View.built, head, documents)
         entry.loads += 1
         return loaded
 
-    async def _delta(self, namespace: Namespace, view: View, head: Head) -> View | None:
-        """The view extended to `head`, `None` if it is too far behind or not what `head` was built on."""
-        behind = head.revision - view.key.revision
-        if behind > _DELTA_MAX_CHANGE_SETS:
-            return None
-        records = await self._store.list_change_sets(namespace, after_revision=view.key.revision, limit=behind)
-        digest = view.key.chain_digest
-        for record in records:
-            digest = chain(digest, record.namespace_revision, record.digest())
-        if digest != head.chain_digest:
-            return None
-        nodes = await self._changed(namespace, view.key.revision, head)
-        if len(nodes) <= _DELTA_MAX_INLINE:
-            return view.extended(head, nodes)
-        return await asyncio.to_thread(view.extended, head, nodes)
+    async def _is_extension(self, namespace: Namespace, key: ViewKey, head: Head) -> bool:
+        """Whether `head` was built on the state that `key` names, and is not too far from it.
 
-    async def _changed(self, namespace: Namespace, after_revision: int, head: Head) -> list[NodeRevision]:
-        """All nodes as they stood at `head`, committed after a revision; later commits do not show."""
+        The change set that made the view's revision has to be the one that the view was built on: its chain digest
+        covers all of the history before it.
+        """
+        if key.history_id != head.history_id or not 0 < head.revision - key.revision <= _DELTA_MAX_CHANGE_SETS:
+            return False
+        if key.revision == 0:
+            return True
+        found = await self._store.list_change_sets(namespace, after_revision=key.revision - 1, limit=1)
+        return any((item.namespace_revision, item.chain_digest) == (key.revision, key.chain_digest) for item in found)
+
+    async def _changed(self, namespace: Namespace, key: ViewKey, head: Head) -> list[NodeRevision]:
+        """All nodes as they stood at `head` that were committed since `key`; later commits do not show."""
         nodes: list[NodeRevision] = []
         after_node_id = ""
         while True:
             page = await self._store.changed_nodes(
                 namespace,
-                after_revision=after_revision,
+                after_revision=key.revision,
                 at_revision=head.revision,
                 after_node_id=after_node_id,
                 limit=_PAGE,
@@ -181,12 +198,25 @@ class ViewCache:
                 return nodes
             after_node_id = page[-1].node_id
 
+    async def _active(self, namespace: Namespace, head: Head) -> list[IndexedDocument]:
+        """What is to be indexed at `head`: the ACTIVE nodes alone, however many others there are."""
+        documents: list[IndexedDocument] = []
+        after_node_id = ""
+        while True:
+            page = await self._store.list_nodes(
+                namespace, _ACTIVE, at_revision=head.revision, after_node_id=after_node_id, limit=_PAGE
+            )
+            documents.extend(map(document_of, page))
+            if len(page) < _PAGE:
+                return documents
+            after_node_id = page[-1].node_id
+
     def _compact(self, key: bytes, entry: _Entry) -> None:
         """Start to merge the small layers that deltas have left, in a thread, while recalls go on."""
-        if entry.view is None or entry.compaction is not None or not entry.view.index.needs_compaction:
+        if entry.view is None or entry.compacting or not entry.view.index.needs_compaction:
             return
         index, work = entry.view.index.begin_compaction()
-        entry.view = View(entry.view.key, index)
+        self._replace(key, entry, View(entry.view.key, index))
         loads = entry.loads
 
         async def run() -> None:
@@ -197,27 +227,54 @@ class ViewCache:
                 if entry.view is not None and entry.loads == loads and self._entries.get(key) is entry:
                     self._replace(key, entry, View(entry.view.key, entry.view.index.adopt(work, segment)))
             finally:
-                entry.compaction = None
+                entry.compacting = False
 
-        entry.compaction = asyncio.create_task(run(), name="compact namespace view")
-        entry.compaction.add_done_callback(_retrieve)
+        entry.compacting = True
+        self._start(run(), "compact namespace view")
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # The budgets
 
     def _replace(self, key: bytes, entry: _Entry, view: View) -> None:
-        self._bytes += view.nbytes - (entry.view.nbytes if entry.view is not None else 0)
-        entry.view = view
+        size = view.nbytes
+        self._bytes += size - entry.nbytes
+        entry.view, entry.nbytes = view, size
         self._entries[key] = entry
         self._entries.move_to_end(key)
-        for other_key in list(self._entries):
-            if self._bytes <= self._budget:
-                break
-            other = self._entries[other_key]
-            if other is entry or other.view is None:
-                continue
-            self._bytes -= other.view.nbytes
+        while self._bytes > self._budget:
+            oldest = next(
+                (one for one in self._entries.items() if one[1] is not entry and one[1].view is not None), None
+            )
+            if oldest is None:
+                return
             self._evictions += 1
-            other.view = None
-            if other.advance is None:
-                del self._entries[other_key]
+            self._drop(oldest[1])
+            if oldest[1].advance is None:
+                del self._entries[oldest[0]]
+
+    def _drop(self, entry: _Entry) -> None:
+        self._bytes -= entry.nbytes
+        entry.view, entry.nbytes = None, 0
+
+    def _refuse(self, key: bytes, entry: _Entry, head: Head, size: int) -> NoReturn:
+        self._drop(entry)
+        self._refused[key] = head
+        if len(self._refused) > _REFUSED_MAX:
+            self._refused.popitem(last=False)
+        raise _namespace_too_large(head, view_bytes=size, max_view_bytes=self._view_max)
+
+    def _refuse_again(self, key: bytes, head: Head) -> None:
+        """A namespace that was too large, and has not shrunk since, is not loaded only to be refused."""
+        then = self._refused.get(key)
+        if then is None or then.history_id != head.history_id:
+            return
+        if head.active_count >= then.active_count and head.active_bytes >= then.active_bytes:
+            raise _namespace_too_large(head, max_view_bytes=self._view_max)
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:
@@ -226,10 +283,13 @@ def _retrieve(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-def _namespace_too_large(size: int, limit: int) -> DomainError:
+def _namespace_too_large(head: Head, **sizes: int) -> DomainError:
     return DomainError(
         Reason.NAMESPACE_TOO_LARGE,
         "the namespace needs more memory for recall than one namespace may have",
-        bytes=size,
-        max_bytes=limit,
+        active_nodes=head.active_count,
+        active_bytes=head.active_bytes,
+        max_active_nodes=NAMESPACE_MAX_ACTIVE_NODES,
+        max_active_bytes=NAMESPACE_MAX_ACTIVE_BYTES,
+        **sizes,
     )

@@ -67,6 +67,11 @@ class LexicalIndex:
     def __contains__(self, node_id: str) -> bool:
         return self._stack.find(node_id) is not None
 
+    def revision_of(self, node_id: str) -> int | None:
+        """The revision of that node that is indexed, `None` where the node is not ACTIVE."""
+        found = self._stack.find(node_id)
+        return None if found is None else int(found[0].segment.revisions[found[1]])
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory, with the most that the memos may take."""

@@ -1,6 +1,7 @@
 """Texts of revisions that recalls have answered with, kept under a byte budget.
 
-A committed revision never changes, so what is here never grows stale; only its eviction and an erasure remove it.
+A committed revision never changes within its history, so what is here never grows stale; only its eviction and an
+erasure remove it. A history id belongs to one namespace of one store.
 """
 
 from __future__ import annotations
@@ -28,38 +29,37 @@ class RevisionCache:
         self._store = store
         self._budget = budget_bytes
         self._bytes = 0
-        self._held: OrderedDict[tuple[bytes, NodeRef], tuple[NodeRevision, int]] = OrderedDict()
+        self._held: OrderedDict[tuple[str, NodeRef], tuple[NodeRevision, int]] = OrderedDict()
 
     @property
     def nbytes(self) -> int:
         """Estimated bytes of memory."""
         return self._bytes
 
-    async def get(self, namespace: Namespace, refs: Sequence[NodeRef]) -> list[NodeRevision]:
-        """Exact revisions that are known to exist, in the order of `refs`.
+    async def get(self, namespace: Namespace, history_id: str, refs: Sequence[NodeRef]) -> list[NodeRevision]:
+        """Exact revisions that are known to exist in this history of the namespace, in the order of `refs`.
 
         Raises: DATA_CORRUPTED if the store does not have one of them.
         """
-        key = namespace.key
         found: dict[NodeRef, NodeRevision] = {}
         missing: list[NodeRef] = []
         for ref in refs:
-            held = self._held.get((key, ref))
+            held = self._held.get((history_id, ref))
             if held is None:
                 missing.append(ref)
             else:
-                self._held.move_to_end((key, ref))
+                self._held.move_to_end((history_id, ref))
                 found[ref] = held[0]
         if missing:
             for ref, node in (await self._store.revisions(namespace, missing)).items():
                 found[ref] = node
-                self._hold((key, ref), node)
+                self._hold((history_id, ref), node)
         try:
             return [found[ref] for ref in refs]
         except KeyError:
             raise DomainError(Reason.DATA_CORRUPTED, "an indexed revision is not in the store") from None
 
-    def _hold(self, key: tuple[bytes, NodeRef], node: NodeRevision) -> None:
+    def _hold(self, key: tuple[str, NodeRef], node: NodeRevision) -> None:
         size = _size(node)
         if size > self._budget or key in self._held:
             return

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from durable_memory.app.views.index import LexicalIndex
 from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.node import NodeRevision, NodeStatus
 from durable_memory.domain.state import ChangeToken, Head
+
+_FIXED_BYTES: Final = 4_000
+"""What a view takes beside its documents, so that empty ones count against a budget too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class ViewKey:
     def token(self) -> ChangeToken:
         return ChangeToken(history_id=self.history_id, namespace_revision=self.revision)
 
+    def is_ahead_of(self, head: Head) -> bool:
+        """Whether `head` is an earlier state of the same history."""
+        return self.history_id == head.history_id and self.revision > head.revision
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -35,42 +43,34 @@ class View:
     key: ViewKey
     index: LexicalIndex
 
+    @classmethod
+    def built(cls, head: Head, documents: Iterable[IndexedDocument]) -> View:
+        """The view at `head` from all documents that were ACTIVE then."""
+        return cls(ViewKey.of(head), LexicalIndex.build(documents))
+
     @property
     def nbytes(self) -> int:
         """An honest estimate of the memory that this view holds on to."""
-        return self.index.nbytes
+        return _FIXED_BYTES + self.index.nbytes
 
     def covers(self, head: Head) -> bool:
         """Whether an answer from this view sees everything that `head` has."""
-        return self.key == ViewKey.of(head) or (
-            self.key.history_id == head.history_id and self.key.revision > head.revision
-        )
+        return self.key == ViewKey.of(head) or self.key.is_ahead_of(head)
 
     def extended(self, head: Head, changed: Iterable[NodeRevision]) -> View:
         """The view at `head`, where `changed` are the current revisions committed since this one."""
-        documents, removed = documents_of(changed)
+        documents: list[IndexedDocument] = []
+        removed: list[str] = []
+        for node in changed:
+            if node.status is NodeStatus.ACTIVE:
+                documents.append(document_of(node))
+            else:
+                removed.append(node.node_id)
         return View(ViewKey.of(head), self.index.apply(documents, removed))
 
 
-def view_of(head: Head, nodes: Iterable[NodeRevision]) -> View:
-    """The view at `head` from all nodes that were current then."""
-    documents, _ = documents_of(nodes)
-    return View(ViewKey.of(head), LexicalIndex.build(documents))
-
-
-def documents_of(nodes: Iterable[NodeRevision]) -> tuple[list[IndexedDocument], list[str]]:
-    """What is indexed of ACTIVE nodes, and the ids of all others."""
-    documents: list[IndexedDocument] = []
-    others: list[str] = []
-    for node in nodes:
-        if node.status is NodeStatus.ACTIVE:
-            documents.append(document_of(node))
-        else:
-            others.append(node.node_id)
-    return documents, others
-
-
 def document_of(node: NodeRevision) -> IndexedDocument:
+    """What is indexed of an ACTIVE node."""
     return IndexedDocument(
         node_id=node.node_id,
         revision=node.revision,
