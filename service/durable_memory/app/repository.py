@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from durable_memory.app.call import Call
 from durable_memory.app.memories import revision_not_found
@@ -20,7 +21,9 @@ from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.store import NodeSelection, Store
 
-WATCH_BATCH = 100
+_BATCH_CHANGE_SETS: Final = 100
+_BATCH_NODES: Final = 256
+"""Node revisions that a stream reads ahead: some 20 MB of text at the most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +117,11 @@ class RepositoryReader:
     async def list_revisions(self, call: Call, node_id: str, *, after_revision: int, limit: int) -> NodePage:
         """All revisions of one node, oldest first. Raises: NODE_NOT_FOUND."""
         head = await self._store.head(call.namespace)
-        nodes = await self._store.list_revisions(
+        found = await self._store.list_revisions(
             call.namespace, node_id, after_revision=after_revision, limit=limit + 1
         )
-        if not nodes and not await self._store.current_nodes(call.namespace, {node_id}):
+        nodes = [node for node in found if node.valid_from <= head.revision]
+        if not nodes and not await self._store.nodes_at(call.namespace, {node_id}, head.revision):
             raise node_not_found(node_id)
         return NodePage(token=head.token, nodes=tuple(nodes[:limit]), more=len(nodes) > limit)
 
@@ -126,26 +130,32 @@ class RepositoryReader:
 
         Raises: REVISION_NOT_FOUND if there is none, or if it is not the text that the citation names.
         """
-        head = await self._store.head(call.namespace)
         ref = target.ref if isinstance(target, Citation) else target
         node = (await self._store.revisions(call.namespace, {ref})).get(ref)
         if node is None or (isinstance(target, Citation) and not target.names(node)):
             raise revision_not_found(ref)
-        return head.token, node
+        # Read after what the answer holds, so that the token is never behind it.
+        return await self.token(call), node
 
     async def list_change_sets(self, call: Call, *, after_revision: int, limit: int) -> ChangeSetPage:
         """What each namespace revision changed, in order."""
         head = await self._store.head(call.namespace)
-        found = await self._store.list_change_sets(call.namespace, after_revision=after_revision, limit=limit + 1)
+        found = [
+            record
+            for record in await self._store.list_change_sets(
+                call.namespace, after_revision=after_revision, limit=limit + 1
+            )
+            if record.namespace_revision <= head.revision
+        ]
         return ChangeSetPage(token=head.token, change_sets=tuple(found[:limit]), more=len(found) > limit)
 
     async def change_set(self, call: Call, namespace_revision: int) -> tuple[ChangeToken, ChangeSetRecord]:
         """The change set that made a namespace revision. Raises: REVISION_NOT_FOUND."""
-        head = await self._store.head(call.namespace)
-        found = await self._store.list_change_sets(call.namespace, after_revision=namespace_revision - 1, limit=1)
-        if not found or found[0].namespace_revision != namespace_revision:
-            raise _namespace_revision_not_found(namespace_revision, head.revision)
-        return head.token, found[0]
+        found = await self._change_set(call, namespace_revision)
+        token = await self.token(call)
+        if found is None:
+            raise _namespace_revision_not_found(namespace_revision, token.namespace_revision)
+        return token, found
 
     async def change_set_of(self, call: Call, method: str, key: str) -> tuple[ChangeToken, ChangeSetRecord]:
         """The change set that a request made.
@@ -154,12 +164,16 @@ class RepositoryReader:
         """
         record = await self._store.find_request(call.namespace, method, key)
         if record is not None:
-            token, found = await self.change_set(call, record.namespace_revision)
-            if (found.method, found.request_id) == (method, key):
-                return token, found
+            found = await self._change_set(call, record.namespace_revision)
+            if found is not None and (found.method, found.request_id) == (method, key):
+                return await self.token(call), found
         raise DomainError(
             Reason.REVISION_NOT_FOUND, "no change set was made by this request", method=method, request_id=key
         )
+
+    async def _change_set(self, call: Call, namespace_revision: int) -> ChangeSetRecord | None:
+        found = await self._store.list_change_sets(call.namespace, after_revision=namespace_revision - 1, limit=1)
+        return next((record for record in found if record.namespace_revision == namespace_revision), None)
 
     async def snapshot(
         self, call: Call, statuses: frozenset[NodeStatus], at_revision: int | None = None
@@ -195,42 +209,68 @@ class RepositoryReader:
         yield SnapshotEnd(node_count=count, content_bytes=size, digest=hasher.hexdigest())
 
     async def watch(
-        self, call: Call, after: ChangeToken | int | None
+        self, call: Call, after: ChangeToken | int | None, *, with_nodes: bool = True
     ) -> AsyncGenerator[WatchedChange | WatchIdle, None]:
         """Every change set after a revision (default: from now on), in order, without gaps, for ever.
 
         A `ChangeToken` also names the history that the watcher has followed. An idle report comes after what was
-        there at the start, and whenever a few seconds went by without a change.
+        there at the start, and whenever a few seconds went by without a change. Without `with_nodes` changes carry no
+        node revisions.
 
         Raises: HISTORY_CHANGED (expected, actual) if the namespace has another history, then or later;
-        REVISION_NOT_FOUND if it has not got as far as `after`.
+        REVISION_NOT_FOUND if it has not got as far as `after`, or is no longer where the watcher has seen it.
         """
         head = await self._store.head(call.namespace)
-        if isinstance(after, ChangeToken) and after.history_id != head.history_id:
-            raise _history_changed(after.history_id, head.history_id)
-        seen = head.revision if after is None else after if isinstance(after, int) else after.namespace_revision
-        if seen > head.revision:
-            raise _namespace_revision_not_found(seen, head.revision)
-        history_id = head.history_id
+        seen = head.token
+        if isinstance(after, ChangeToken):
+            seen = after
+        elif after is not None:
+            seen = replace(seen, namespace_revision=after)
         while True:
-            found = await self._store.list_change_sets(call.namespace, after_revision=seen, limit=WATCH_BATCH)
-            if found:
-                nodes = await self._store.revisions_committed_at(
-                    call.namespace, {record.namespace_revision for record in found}
+            if head.history_id != seen.history_id:
+                raise _history_changed(seen.history_id, head.history_id)
+            _at(head, seen.namespace_revision)
+            if seen == head.token:
+                yield WatchIdle(token=seen)
+                await self._store.wait_for_change(call.namespace, seen.namespace_revision)
+            else:
+                records, nodes = await changes_after(
+                    self._store, call, seen.namespace_revision, upto=head.revision, with_nodes=with_nodes
                 )
-                for record in found:
-                    seen = record.namespace_revision
-                    yield WatchedChange(
-                        token=ChangeToken(history_id=history_id, namespace_revision=seen),
-                        change_set=record,
-                        nodes=tuple(nodes.get(seen, ())),
-                    )
-                continue
-            yield WatchIdle(token=ChangeToken(history_id=history_id, namespace_revision=seen))
-            await self._store.wait_for_change(call.namespace, seen)
+                for record in records:
+                    seen = replace(seen, namespace_revision=record.namespace_revision)
+                    made = tuple(nodes.get(record.namespace_revision, ()))
+                    yield WatchedChange(token=seen, change_set=record, nodes=made)
             head = await self._store.head(call.namespace)
-            if head.history_id != history_id:
-                raise _history_changed(history_id, head.history_id)
+
+
+async def changes_after(
+    store: Store, call: Call, after_revision: int, *, upto: int, with_nodes: bool = True
+) -> tuple[Sequence[ChangeSetRecord], Mapping[int, Sequence[NodeRevision]]]:
+    """The next change sets of those up to a revision that exists, and the node revisions that each made.
+
+    As many as are good to hold in memory: at least one, and no more than `_BATCH_NODES` node revisions if it can be.
+
+    Raises: DATA_CORRUPTED where a change set or a node revision is missing.
+    """
+    limit = min(_BATCH_CHANGE_SETS, upto - after_revision)
+    found = await store.list_change_sets(call.namespace, after_revision=after_revision, limit=limit)
+    records: list[ChangeSetRecord] = []
+    size = 0
+    for record in found:
+        size += len(record.changes)
+        if records and size > _BATCH_NODES:
+            break
+        records.append(record)
+    revisions = [record.namespace_revision for record in records]
+    if revisions != list(range(after_revision + 1, after_revision + 1 + len(revisions))) or not revisions:
+        raise _history_has_gap("change_set", after_revision)
+    if not with_nodes:
+        return records, {}
+    nodes = await store.revisions_committed_at(call.namespace, frozenset(revisions))
+    if any(len(nodes.get(record.namespace_revision, ())) != len(record.changes) for record in records):
+        raise _history_has_gap("node", after_revision)
+    return records, nodes
 
 
 def _at(head: Head, at_revision: int | None) -> ChangeToken:
@@ -256,6 +296,15 @@ def _snapshot_too_large() -> DomainError:
         "the snapshot would be over its budget; select fewer statuses, or page with ListNodes",
         max_nodes=SNAPSHOT_MAX_NODES,
         max_bytes=SNAPSHOT_MAX_BYTES,
+    )
+
+
+def _history_has_gap(what: str, after_revision: int) -> DomainError:
+    return DomainError(
+        Reason.DATA_CORRUPTED,
+        f"the history after namespace revision {after_revision} lacks a {what}",
+        what=what,
+        namespace_revision=after_revision,
     )
 
 

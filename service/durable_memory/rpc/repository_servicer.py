@@ -238,14 +238,14 @@ class RepositoryServicer(RepositoryServiceServicer):
         call = authorised("RepositoryService.WatchNamespace", request)
         after = await self._watched_from(call, request)
         first = True
-        async with aclosing(self._repository.watch(call, after)) as events:
+        async with aclosing(self._repository.watch(call, after, with_nodes=request.include_nodes)) as events:
             async for event in events:
                 if first or not isinstance(event, WatchedChange):
                     # The first one comes before any change, and once the history is known to be the right one: from
                     # it the caller knows that the watch stands, and where.
                     yield _heartbeat(after if first else event.token)
                 if isinstance(event, WatchedChange):
-                    yield self._change(call, event, with_nodes=request.include_nodes)
+                    yield self._change(call, event)
                 first = False
 
     async def _watched_from(self, call: Call, request: pb.WatchNamespaceRequest) -> ChangeToken:
@@ -257,12 +257,12 @@ class RepositoryServicer(RepositoryServiceServicer):
             namespace_revision=head.namespace_revision if after is None else after,
         )
 
-    def _change(self, call: Call, event: WatchedChange, *, with_nodes: bool) -> pb.WatchNamespaceResponse:
+    def _change(self, call: Call, event: WatchedChange) -> pb.WatchNamespaceResponse:
         message = pb.WatchNamespaceResponse(
             change=pb.WatchedChange(
                 change_token=encode_token(event.token),
                 change_set=encode_change_set(call.namespace, event.change_set),
-                nodes=[encode_node(node) for node in event.nodes] if with_nodes else (),
+                nodes=[encode_node(node) for node in event.nodes],
             )
         )
         if message.ByteSize() > self._max_response_bytes:
