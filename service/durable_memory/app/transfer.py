@@ -7,11 +7,14 @@ history id.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.stored_results import integer, objects
+from durable_memory.app.repository import changes_after
+from durable_memory.app.stored_results import integer, mapping
 from durable_memory.app.transfer_records import (
     ExportFooter,
     ExportHeader,
@@ -24,11 +27,12 @@ from durable_memory.app.transfer_records import (
 )
 from durable_memory.app.transfer_verification import verified_copy
 from durable_memory.domain.access import AccessEvent
+from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.node import NodeRef
-from durable_memory.domain.session import BindingRecord
+from durable_memory.domain.session import BindingRecord, Session
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.runtime import Clock, Ids
-from durable_memory.ports.store import RequestRecord, Store
+from durable_memory.ports.store import NamespaceCopy, RequestRecord, Store
 
 _PAGE = 500
 
@@ -62,9 +66,10 @@ class TransferService:
             exported_at=self._clock.now(),
         )
         digest = RecordDigest()
-        async for record in self._records(call, head):
-            digest.add(record)
-            yield record
+        async with aclosing(self._records(call, head)) as records:
+            async for record in records:
+                digest.add(record)
+                yield record
         yield ExportFooter(counts=digest.counts(), digest=digest.hex())
 
     async def import_(self, call: Mutation, records: Sequence[ExportRecord]) -> Imported:
@@ -75,33 +80,45 @@ class TransferService:
         """
         stored = await self._store.find_request(call.namespace, call.request.method, call.request.key)
         if stored is None:
-            copy, counts = verified_copy(call.namespace, records)
-            history_id = self._ids.random_hex(16)
-            request = RequestRecord(
-                request=call.request,
-                result={"at": copy.revision, "counts": counts_json(counts), "history_id": history_id},
-                namespace_revision=copy.revision,
-            )
-            requests = [item for item in copy.requests if _identity(item) != _identity(request)]
-            await self._store.import_namespace(call.namespace, replace(copy, requests=[*requests, request]), history_id)
-            result = request.result
-        else:
-            stored.request.require_same(call.request.fingerprint)
-            result = stored.result
+            copy, counts = await asyncio.to_thread(verified_copy, call.namespace, records)
+            stored = await self._write(call, copy, counts)
+        stored.request.require_same(call.request.fingerprint)
         return Imported(
-            token=ChangeToken(history_id=str(result["history_id"]), namespace_revision=integer(result["at"])),
-            counts=parse_counts(objects([result["counts"]])[0]),
+            token=ChangeToken(
+                history_id=str(stored.result["history_id"]), namespace_revision=integer(stored.result["at"])
+            ),
+            counts=parse_counts(mapping(stored.result["counts"])),
         )
 
-    async def _records(self, call: Call, head: Head) -> AsyncIterator[ExportRecord]:
+    async def _write(self, call: Mutation, copy: NamespaceCopy, counts: TransferCounts) -> RequestRecord:
+        """Import once: the request is kept with what it imported, and an equal one that was first is found."""
+        history_id = self._ids.random_hex(16)
+        request = RequestRecord(
+            request=call.request,
+            result={"at": copy.revision, "counts": counts_json(counts), "history_id": history_id},
+            namespace_revision=copy.revision,
+        )
+        requests = [item for item in copy.requests if _identity(item) != _identity(request)]
+        try:
+            await self._store.import_namespace(call.namespace, replace(copy, requests=[*requests, request]), history_id)
+        except DomainError as error:
+            if error.reason is not Reason.REVISION_CONFLICT:
+                raise
+            first = await self._store.find_request(call.namespace, call.request.method, call.request.key)
+            if first is None:
+                raise
+            return first
+        return request
+
+    async def _records(self, call: Call, head: Head) -> AsyncGenerator[ExportRecord, None]:
+        """In the order in which each refers only to what came before.
+
+        What is written while this reads is left out as soon as it refers to something that was.
+        """
         exported: set[NodeRef] = set()
         seen = 0
         while seen < head.revision:
-            limit = min(_PAGE, head.revision - seen)
-            records = await self._store.list_change_sets(call.namespace, after_revision=seen, limit=limit)
-            nodes = await self._store.revisions_committed_at(
-                call.namespace, {record.namespace_revision for record in records}
-            )
+            records, nodes = await changes_after(self._store, call, seen, upto=head.revision)
             for record in records:
                 for node in nodes[record.namespace_revision]:
                     exported.add(node.ref)
@@ -111,32 +128,34 @@ class TransferService:
         async for request in self._store.export_requests(call.namespace):
             if request.namespace_revision <= head.revision:
                 yield request
-        async for session in self._sessions(call):
+        sessions: set[str] = set()
+        for session in await self._sessions(call):
+            sessions.add(session.session.session_id)
             yield session
-        async for run, _ in self._store.export_runs(call.namespace):
-            yield run
+        contexts: set[str] = set()
+        async for run, known in self._store.export_runs(call.namespace):
+            if run.session_id in sessions:
+                contexts.update(context.context_id for context in known if context.sequence <= run.sequence)
+                yield run
         async for event in self._events(call):
-            if event.ref in exported:
+            if event.ref in exported and event.context_id in contexts:
                 yield event
 
-    async def _sessions(self, call: Call) -> AsyncIterator[SessionExport]:
-        bindings: dict[str, list[BindingRecord]] = {}
-        async for record in self._store.export_bindings(call.namespace):
-            bindings.setdefault(record.session_id, []).append(record)
-        after = ""
+    async def _sessions(self, call: Call) -> list[SessionExport]:
+        """All sessions, read before their bindings, so that none lacks one; later bindings are left out."""
+        sessions: list[Session] = []
         while True:
-            sessions = await self._store.list_sessions(call.namespace, after_session_id=after, limit=_PAGE)
-            for session in sessions:
-                known = [
-                    record
-                    for record in bindings.get(session.session_id, ())
-                    if record.binding_version <= session.binding_version
-                ]
-                if len(known) == session.binding_version:  # opened before the bindings were read
-                    yield SessionExport(session=session, bindings=tuple(known))
-            if len(sessions) < _PAGE:
-                return
-            after = sessions[-1].session_id
+            after = sessions[-1].session_id if sessions else ""
+            page = await self._store.list_sessions(call.namespace, after_session_id=after, limit=_PAGE)
+            sessions.extend(page)
+            if len(page) < _PAGE:
+                break
+        versions = {session.session_id: session.binding_version for session in sessions}
+        bindings: dict[str, list[BindingRecord]] = {session_id: [] for session_id in versions}
+        async for record in self._store.export_bindings(call.namespace):
+            if record.binding_version <= versions.get(record.session_id, 0):
+                bindings[record.session_id].append(record)
+        return [SessionExport(session=session, bindings=tuple(bindings[session.session_id])) for session in sessions]
 
     async def _events(self, call: Call) -> AsyncIterator[AccessEvent]:
         after = ""

@@ -8,6 +8,7 @@ memory into recall that no decision let in.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from durable_memory.app.transfer_records import (
     ExportFooter,
@@ -17,14 +18,18 @@ from durable_memory.app.transfer_records import (
     SessionExport,
     TransferCounts,
 )
-from durable_memory.domain.access import AccessEvent
-from durable_memory.domain.change_set import CHAIN_START, ChangeSetRecord, chain
+from durable_memory.domain.access import AccessEvent, AccessKind
+from durable_memory.domain.change_set import CHAIN_START, ChangeSetRecord, NodeChange, chain
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, content_digest
+from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, Relation, content_digest
 from durable_memory.domain.session import Context, Run
 from durable_memory.domain.status import INITIAL, TRANSITIONS
 from durable_memory.ports.store import NamespaceCopy, RequestRecord
+
+_REVISABLE: Final = (
+    "content", "surroundings", "author", "occurred_at", "confidence", "importance", "labels",
+)  # fmt: skip
 
 
 def verified_copy(namespace: Namespace, records: Sequence[ExportRecord]) -> tuple[NamespaceCopy, TransferCounts]:
@@ -49,9 +54,9 @@ class _Verification:
         self._digest = RecordDigest()
         self._chain = CHAIN_START
         self._latest: dict[str, NodeRevision] = {}
-        self._decisions: dict[str, set[tuple[str, str]]] = {}
-        self._pending: dict[NodeRef, NodeRevision] = {}
-        self._refs: set[NodeRef] = set()
+        self._evidence: dict[str, set[tuple[str, str]]] = {}
+        self._pending: dict[NodeRef, tuple[NodeRevision | None, NodeRevision]] = {}
+        self._statuses: dict[NodeRef, NodeStatus] = {}
         self._revisions: list[NodeRevision] = []
         self._change_sets: list[ChangeSetRecord] = []
         self._requests: dict[tuple[str, str], RequestRecord] = {}
@@ -106,34 +111,58 @@ class _Verification:
         _require(place, node.valid_to is None, "a node revision says when it ended")
         _require(place, node.content_digest == content_digest(node.content), "a content digest does not agree")
         _require(place, node.valid_from == len(self._change_sets) + 1, "a node revision is out of order")
+        _require(place, all(ref.node_id < node.node_id for ref in self._pending), "a node revision is out of order")
         _require(place, node.revision == (before.revision if before else 0) + 1, "a node revision is missing")
-        known = self._decisions.setdefault(node.node_id, set())
-        decisions = {item.identity for item in node.evidence if item.kind.decides}
+        _require(place, len({item.uri for item in node.evidence}) == len(node.evidence), "evidence occurs twice")
         if before is None:
             _require(place, node.status in INITIAL, "a node begins with a status that none can begin with")
         else:
-            moved = before.status is not node.status
-            _require(place, not moved or node.status in TRANSITIONS[before.status], "a status move does not exist")
-        let_in = before is None or before.status is not NodeStatus.ACTIVE or before.content != node.content
-        if node.status is NodeStatus.ACTIVE and let_in:
-            _require(place, bool(decisions - known and node.decided_by), "a memory is ACTIVE without a decision")
-        known |= decisions
+            self._successor(place, before, node)
+        known = self._evidence.setdefault(node.node_id, set())
+        if node.status is NodeStatus.ACTIVE and (before is None or _needs_decision(before, node)):
+            decided = any(item.kind.decides and item.identity not in known for item in node.evidence)
+            _require(place, decided and bool(node.decided_by), "a memory is ACTIVE without a decision")
+        known.update(item.identity for item in node.evidence)
         self._latest[node.node_id] = node
-        self._pending[node.ref] = node
-        self._refs.add(node.ref)
+        self._pending[node.ref] = (before, node)
+        self._statuses[node.ref] = node.status
         self._revisions.append(node)
+
+    def _successor(self, place: int, before: NodeRevision, node: NodeRevision) -> None:
+        moved = before.status is not node.status
+        _require(place, not moved or node.status in TRANSITIONS[before.status], "a status move does not exist")
+        _require(place, not before.frozen or not _revised(before, node), "a frozen memory was revised")
+        same = (before.kind, before.created_at) == (node.kind, node.created_at)
+        _require(place, same, "a memory's kind or creation changed")
+        _require(place, before.updated_at <= node.updated_at, "a memory's time goes back")
 
     def _change_set(self, place: int, record: ChangeSetRecord) -> None:
         _require(place, record.namespace_revision == len(self._change_sets) + 1, "a change set is out of order")
+        _require(place, bool(record.changes), "a change set changes nothing")
+        changed: list[tuple[NodeRevision | None, NodeRevision]] = []
         for change in record.changes:
-            node = self._pending.pop(NodeRef(change.node_id, change.revision), None)
-            _require(place, node is not None, "a change set names a node revision that is not there")
-            if node is not None:
-                _require(place, node.digest() == change.revision_digest, "a node revision's digest does not agree")
+            found = self._pending.pop(NodeRef(change.node_id, change.revision), None)
+            if found is None:
+                raise _refused(place, "a change set names a node revision that is not there")
+            _require(place, found[1].digest() == change.revision_digest, "a node revision's digest does not agree")
+            _require(place, _describes(change, *found), "a change set says something else than its node revision")
+            changed.append(found)
         _require(place, not self._pending, "a node revision belongs to no change set")
+        for before, node in changed:
+            self._relations(place, before, node)
         self._chain = chain(self._chain, record.namespace_revision, record.digest())
         _require(place, self._chain == record.chain_digest, "the chain digest does not agree")
         self._change_sets.append(record)
+
+    def _relations(self, place: int, before: NodeRevision | None, node: NodeRevision) -> None:
+        """Both ends of every edge that a change set added or removed."""
+        held = set(node.relations)
+        for relation in held.symmetric_difference(before.relations if before else ()):
+            other = self._latest.get(relation.node_id)
+            if other is None or other is node:
+                raise _refused(place, "a relation leads nowhere")
+            inverse = Relation(relation.kind.inverse, node.node_id)
+            _require(place, (inverse in other.relations) == (relation in held), "a relation has one end only")
 
     def _session(self, place: int, record: SessionExport) -> None:
         session_id = record.session.session_id
@@ -164,8 +193,30 @@ class _Verification:
         context = self._contexts.get(event.context_id)
         known = context is not None and context.session_id == event.session_id
         _require(place, known, "an access event belongs to no context")
-        _require(place, event.ref in self._refs, "an access event names a revision that is not there")
+        status = self._statuses.get(event.ref)
+        _require(place, status is not None, "an access event names a revision that is not there")
+        admissible = event.kind is not AccessKind.ADMISSION or status is NodeStatus.ACTIVE
+        _require(place, admissible, "a revision was admitted that was not ACTIVE")
         self._events[event.event_id] = event
+
+
+def _revised(before: NodeRevision, node: NodeRevision) -> bool:
+    """Whether anything differs that only a Revise changes."""
+    return any(getattr(before, name) != getattr(node, name) for name in _REVISABLE)
+
+
+def _needs_decision(before: NodeRevision, node: NodeRevision) -> bool:
+    return before.status is not NodeStatus.ACTIVE or _revised(before, node)
+
+
+def _describes(change: NodeChange, before: NodeRevision | None, node: NodeRevision) -> bool:
+    """Whether a change set's entry says what became of the node."""
+    return (change.content_digest, change.content_changed, change.status_before, change.status_after) == (
+        node.content_digest,
+        before is None or before.content_digest != node.content_digest,
+        None if before is None else before.status,
+        node.status,
+    )
 
 
 def _require(place: int, holds: bool, problem: str) -> None:
