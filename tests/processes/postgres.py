@@ -111,6 +111,13 @@ class PostgresProcess:
             self.stop()
         self.start()
 
+    def become_standby(self) -> None:
+        """Start in recovery the next time, and stay there until it is promoted. The server is stopped."""
+        signal_file = self._data / "standby.signal"
+        signal_file.touch()
+        if self._account:
+            os.chown(signal_file, self._account.pw_uid, self._account.pw_gid)
+
     def close(self) -> None:
         """End the server if it runs, and remove its data."""
         if self._child is not None:

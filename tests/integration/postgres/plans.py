@@ -62,10 +62,13 @@ def create(node_id, key=None, **draft):
     return change(created(node_id, **draft), key=key)
 
 
+def corroborated(node_id, revision, uri):
+    return Corroborate(node_id=node_id, expected_revision=revision, evidence=(evidence(uri),))
+
+
 def corroborate(node_id, revision, uri, key=None):
     """Give a node another revision."""
-    operation = Corroborate(node_id=node_id, expected_revision=revision, evidence=(evidence(uri),))
-    return change(operation, key=key)
+    return change(corroborated(node_id, revision, uri), key=key)
 
 
 def no_op(lock=Lock.NAMESPACE, key=None, reads=None):
@@ -118,7 +121,7 @@ def session_with_run(session_id="session-1", run_id="run-1", incarnation="a"):
     )
 
 
-def admission(event_id, ref: NodeRef, context_id, decide=None):
+def admission(event_id, ref: NodeRef, context_id):
     """The event that a revision entered a context."""
     return AccessEvent(
         event_id=event_id,

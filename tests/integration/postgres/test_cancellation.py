@@ -142,7 +142,7 @@ async def test_a_silent_network_is_an_unavailable_dependency_and_holds_nobody_fo
             assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
 
 
-async def _waits_for_a_lock(connection: asyncpg.Connection) -> bool:
+async def _waits_for_a_lock(connection: asyncpg.Connection):
     return await connection.fetchval(
         "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     )

@@ -133,13 +133,13 @@ async def _set_standbys(connection: asyncpg.Connection, names: str) -> None:
     await connection.execute("SELECT pg_reload_conf()")
     expected = names.strip("'")
 
-    async def is_set() -> bool:
+    async def is_set():
         return await connection.fetchval("SHOW synchronous_standby_names") == expected
 
     await wait_until_async(is_set, what="the setting is in force")
 
 
-async def _waiting_for_standby(connection: asyncpg.Connection) -> int | None:
+async def _waiting_for_standby(connection: asyncpg.Connection):
     return await connection.fetchval(
         "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'durable-memory'"
     )

@@ -94,13 +94,14 @@ class ChangeFeed:
         )
         try:
             await connection.add_listener(CHANNEL, self._on_message)
+            connection.add_termination_listener(lambda _: self._wake.set())
         except BaseException:
             connection.terminate()
             raise
         return connection
 
     async def _serve(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        while True:
+        while not connection.is_closed():
             self._wake.clear()
             keys = list(self._changed)[:_KEYS_PER_MESSAGE]
             if keys:
