@@ -93,7 +93,7 @@ def requests(where: namespace_pb2.NamespaceRef, known: Known) -> dict[str, Any]:
 
     active = citation_pb2.NodeRevisionRef(node_id=known.active.node_id, revision=1)
     candidate = citation_pb2.NodeRevisionRef(node_id=known.candidate.node_id, revision=1)
-    recall = {"namespace": where, "session_id": known.session_id, "query": QUERY}
+    recall: dict[str, Any] = {"namespace": where, "session_id": known.session_id, "query": QUERY}
     correction = change_set_pb2.REVISION_KIND_CORRECTION
     operations = [{"corroborate": {"node_id": active.node_id, "expected_revision": 1, "evidence": [turn(5)]}}]
     return {

@@ -66,9 +66,10 @@ def ref(citation: citation_pb2.Citation) -> citation_pb2.NodeRevisionRef:
 
 
 async def remember(stubs: Any, content: str = "The user prefers tea.", **fields: Any) -> citation_pb2.Citation:
-    """Remember `content`; fields of the draft are `memory_...`-free: they go to the request."""
+    """The citation of `content` remembered at once; `fields` are the request's."""
     request = memory_service_pb2.RememberRequest(**{**call(), "memory": draft(content), **fields})
-    return (await stubs.memories.Remember(request)).citation
+    answer: memory_service_pb2.RememberResponse = await stubs.memories.Remember(request)
+    return answer.citation
 
 
 async def change_token(stubs: Any, where: namespace_pb2.NamespaceRef | None = None) -> Any:

@@ -53,7 +53,7 @@ class ReflectedRpc:
 
 async def reflected_rpcs(channel: grpc.aio.Channel) -> list[ReflectedRpc]:
     """All RPCs of the contract that the server behind `channel` says it has."""
-    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type] # its types know no aio channel
     (listed,) = await _ask(stub, reflection_pb2.ServerReflectionRequest(list_services=""))
     names = [service.name for service in listed.list_services_response.service if service.name.startswith(PACKAGE)]
     rpcs = []

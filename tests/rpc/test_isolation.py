@@ -180,6 +180,7 @@ async def assert_nothing_is_seen(channel, known, own, key=None):
             assert error_info(outcome).reason == f"ERROR_REASON_{REFUSALS[name].value}", (name, outcome.details())
             if name != "TransferService.ImportNamespace":  # which says what is wrong with the file
                 nobody = await answer_or_error(rpcs[name].call(channel, nobodys[name], key))
+                assert isinstance(nobody, grpc.aio.AioRpcError)
                 assert set(error_info(outcome).metadata) == set(error_info(nobody).metadata), name
                 assert outcome.code() is nobody.code(), name
             continue

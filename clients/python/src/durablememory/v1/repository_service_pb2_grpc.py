@@ -218,7 +218,8 @@ class RepositoryServiceServicer:
     def Snapshot(self, request, context):
         """Streams the complete view of a namespace at one namespace revision: a
         header, the nodes in id order, and a footer with their count and digest. A
-        stream without a footer is not a snapshot. Needs the reader role.
+        stream without a footer is not a snapshot, and nothing is ever left out: at
+        most 100,000 nodes and 268,435,456 bytes of content. Needs the reader role.
 
         Reasons: SNAPSHOT_TOO_LARGE (at the latest instead of the footer),
         REVISION_NOT_FOUND, HISTORY_COMPACTED.
