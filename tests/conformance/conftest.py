@@ -1,19 +1,40 @@
-"""One fixture per kind of store that a test needs."""
+"""One fixture per kind of store that a test needs, and namespaces that no other test uses.
 
-from collections.abc import AsyncIterator
+Tests share one PostgreSQL database, because making one takes longer than a test; what keeps them apart is what they
+test: namespaces.
+"""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from durable_memory.domain.namespace import Namespace
 from durable_memory.ports.store import Store
 from tests.conformance.backends import ALL, DURABLE, Backend, memory_backend, postgres_backend, sqlite_backend
+from tests.processes.polling import wait_until
+from tests.processes.postgres import PostgresProcess
+
+
+@pytest.fixture(scope="session")
+def conformance_database(postgres: PostgresProcess, postgres_template: str) -> Iterator[str]:
+    """The DSN of one database with the current schema. A connection that is left open fails the run."""
+    name = f"conformance_{uuid.uuid4().hex}"
+    postgres.ensure_running()
+    yield asyncio.run(postgres.create_database(name, template=postgres_template))
+    postgres.ensure_running()
+    wait_until(lambda: asyncio.run(postgres.connections(name)) == 0, what=f"every connection to {name} is closed")
+    asyncio.run(postgres.drop_database(name))
 
 
 def make_backend(name: str, request: pytest.FixtureRequest) -> Backend:
     if name == "sqlite":
         return sqlite_backend(request.getfixturevalue("tmp_path") / "store.db")
     if name == "postgres":
-        return postgres_backend(request.getfixturevalue("postgres_database"))
+        dsn = request.getfixturevalue("conformance_database")
+        request.getfixturevalue("postgres").ensure_running()  # another test may have failed between kill and restart
+        return postgres_backend(dsn)
     return memory_backend()
 
 
@@ -31,11 +52,24 @@ def durable_backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture
 async def store(backend: Backend) -> AsyncIterator[Store]:
-    """An open, empty store."""
+    """An open store."""
     async with backend.opened() as store:
         yield store
 
 
 @pytest.fixture
-def namespace() -> Namespace:
-    return Namespace("acme", "user-1", "assistant")
+def unique() -> str:
+    """Something to put into names, so that nothing of another test has them."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def namespace(unique: str) -> Namespace:
+    """One that nobody has written to."""
+    return Namespace("acme", "user-1", unique)
+
+
+@pytest.fixture
+def other_namespace(unique: str) -> Namespace:
+    """Another one that nobody has written to."""
+    return Namespace("acme", "user-2", unique)

@@ -1,5 +1,7 @@
 """Namespaces never meet: everything of one is invisible and untouchable in another, however alike their names are."""
 
+from dataclasses import replace
+
 import pytest
 
 from durable_memory.domain.namespace import Namespace
@@ -34,8 +36,8 @@ ALIKE = [
 
 
 @pytest.fixture(params=ALIKE, ids=lambda pair: f"{pair[0].label}-{pair[1].label}")
-def alike(request):
-    return request.param
+def alike(request, unique):
+    return [replace(namespace, scope_id=unique + namespace.scope_id) for namespace in request.param]
 
 
 async def _fill(store, namespace: Namespace) -> None:

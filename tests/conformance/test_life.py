@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef
 from tests.conformance.samples import MANY, all_nodes, apply, create, event, node, revise, session, writing
 
@@ -65,16 +64,16 @@ async def test_page_tokens_are_signed_with_random_keys_that_stay(backend):
         assert list(await store.page_token_keys()) == keys
 
 
-async def test_everything_acknowledged_is_there_after_another_start(durable_backend, namespace):
+async def test_everything_acknowledged_is_there_after_another_start(durable_backend, namespace, other_namespace):
     async with durable_backend.opened() as store:
         first = await apply(store, namespace, create("n", "one"), key="k")
         await apply(store, namespace, revise("n", 1, "two"))
         await store.transact(namespace, writing(sessions=(session(namespace),), events=(event("e", NodeRef("n", 1)),)))
         head, written = await store.head(namespace), await node(store, namespace, "n")
-        unwritten = await store.head(Namespace("other", "user-1", "assistant"))
+        unwritten = await store.head(other_namespace)
     async with durable_backend.opened() as store:
         assert await store.head(namespace) == head
-        assert await store.head(Namespace("other", "user-1", "assistant")) == unwritten
+        assert await store.head(other_namespace) == unwritten
         assert await node(store, namespace, "n") == written
         assert await store.get_session(namespace, "s") == session(namespace)
         assert len(await store.list_events(namespace, kind=None, after_event_id="", limit=MANY)) == 1

@@ -5,6 +5,7 @@ The memory store is the oracle. Ids, times and contents come from small sets, so
 
 import asyncio
 import itertools
+import uuid
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -76,8 +77,6 @@ LABELS = ("topic", "naïve.key")
 SESSION_IDS = ("s", "é")
 EVENT_IDS = ("1", "B", "a", "é")
 KINDS_OF_EVIDENCE = (EvidenceKind.USER_STATEMENT, EvidenceKind.MANUAL)
-
-_examples = itertools.count()
 
 node_ids = st.sampled_from(NODE_IDS)
 labels = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(("", "1", "é")), max_size=2)
@@ -200,7 +199,7 @@ class SideBySide(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        example = f"example-{next(_examples)}"
+        example = uuid.uuid4().hex
         self._namespaces = (Namespace(example, "user", "a"), Namespace(example, "user", "A"))
         for namespace in self._namespaces:
             self._write_session(namespace, SESSION_IDS[0], SessionState.OPEN)

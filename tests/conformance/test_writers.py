@@ -46,8 +46,8 @@ async def test_64_writers_of_one_node_lose_no_update(store, namespace):
     assert min(conflicts) == 0
 
 
-async def test_64_writers_in_64_namespaces_never_meet(store):
-    namespaces = [Namespace("acme", f"user-{number}", "assistant") for number in range(WRITERS)]
+async def test_64_writers_in_64_namespaces_never_meet(store, unique):
+    namespaces = [Namespace("acme", f"user-{number}", unique) for number in range(WRITERS)]
 
     async def write(own: Namespace) -> None:
         await apply(store, own, create("n", own.principal_id, kind=NodeKind.EPISODIC), key="create")
