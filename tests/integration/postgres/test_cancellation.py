@@ -133,7 +133,10 @@ async def test_a_silent_network_is_an_unavailable_dependency_and_holds_nobody_fo
 ):
     async with TcpProxy(postgres.port) as proxy:
         store = await open_store(
-            proxy.dsn(postgres_database), statement_timeout_seconds=0.2, silence_timeout_seconds=0.3
+            proxy.dsn(postgres_database),
+            statement_timeout_seconds=0.2,
+            silence_timeout_seconds=0.3,
+            connect_timeout_seconds=0.3,
         )
         proxy.rule = when(Way.TO_SERVER, b"", Fate.SWALLOW)
         for call in (store.head(NAMESPACE), store.transact(NAMESPACE, create("a"))):

@@ -60,7 +60,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "usage": (_KEY, [], "node-003000", 0, 50),
     "find_request": (_KEY, "Test", "key-1"),
     "find_request_and_evidence": (_KEY, "Test", "key-1", _NODES, [b"\0" * 32] * 3),
-    "settle_request": (_KEY, "Test", "key-1", "{}", 1),
+    "head_and_events": (_KEY, ["event-1", "event-2"]),
     "export_requests": (_KEY, "Test", "key-2", 50),
 }
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import asyncpg
+import structlog
 from asyncpg.connect_utils import SessionAttribute
 
 from durable_memory.adapters.change_signal import ChangeSignal
@@ -19,6 +20,8 @@ from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.ports.runtime import Ids
+
+_log = structlog.stdlib.get_logger(__name__)
 
 CHANNEL: Final = "durable_memory_change"
 
@@ -69,7 +72,9 @@ class ChangeFeed:
                 pass  # lost: those who wait go on by asking
             finally:
                 connection.terminate()
+            _log.warning("change_feed_lost")
             connection = await self._connect_again()
+            _log.info("change_feed_back")
             # What was missed meanwhile is not known.
             self._signal.notify_all()
 

@@ -16,6 +16,7 @@ from durable_memory.adapters.postgres.rows import (
     REQUEST,
     RUN,
     SESSION,
+    SETTLED,
     arrays,
     evidence_key,
 )
@@ -61,15 +62,18 @@ async def write_copy(transaction: WriteTransaction, namespace: Namespace, copy: 
     for bindings in _slices(copy.bindings):
         columns = arrays(BINDING, map(CODEC.binding_columns, bindings))
         await transaction.execute("write_sessions", key, *arrays(SESSION, ()), *columns, 0)
+    nothing = arrays(SETTLED, ())
     for runs in _slices(copy.runs):
         columns = arrays(RUN, map(CODEC.run_columns, runs))
-        await transaction.execute("write_access", key, *columns, *arrays(CONTEXT, ()), *arrays(EVENT, ()))
+        await transaction.execute("write_access", key, *columns, *arrays(CONTEXT, ()), *arrays(EVENT, ()), *nothing)
     for contexts in _slices(copy.contexts):
         columns = arrays(CONTEXT, map(CODEC.context_columns, contexts))
-        await transaction.execute("write_access", key, *arrays(RUN, ()), *columns, *arrays(EVENT, ()))
+        await transaction.execute("write_access", key, *arrays(RUN, ()), *columns, *arrays(EVENT, ()), *nothing)
     for events in _slices(copy.events):
         columns = arrays(EVENT, map(CODEC.event_columns, events))
-        row = await transaction.fetch_row("write_access", key, *arrays(RUN, ()), *arrays(CONTEXT, ()), *columns)
+        row = await transaction.fetch_row(
+            "write_access", key, *arrays(RUN, ()), *arrays(CONTEXT, ()), *columns, *nothing
+        )
         if row is None or row["happened"] != len(events):
             raise defect()
     return head

@@ -79,17 +79,23 @@ async def load(
     contexts, runs = await loading.contexts(reads.contexts)
     latest = await loading.latest_runs(reads.latest_runs)
     nodes = await loading.nodes(reads.node_ids)
+    by_content = await loading.by_content(reads.content_digests)
+    revisions = await loading.revisions(reads.revisions)
+    if lock is Lock.NAMESPACE:
+        events = await loading.events(reads.event_ids)
+    else:
+        head, events = await loading.head_and_events(reads.event_ids, empty=head)
     return Loaded(
+        head=head,
         nodes=nodes,
         known_evidence=known_evidence,
-        by_content=await loading.by_content(reads.content_digests),
-        revisions=await loading.revisions(reads.revisions),
+        by_content=by_content,
+        revisions=revisions,
         sessions=sessions,
         latest_runs=latest,
         runs={**runs, **{_run_key(run): run for run in latest.values()}},
         contexts=contexts,
-        events=await loading.events(reads.event_ids),
-        head=head if lock is Lock.NAMESPACE else await find_head(transaction, namespace) or head,
+        events=events,
     )
 
 
@@ -179,6 +185,11 @@ class _Loading:
             return {}
         rows = await self._transaction.fetch("events_by_id", self._key, list(event_ids))
         return {row["event_id"]: CODEC.event(row) for row in rows}
+
+    async def head_and_events(self, event_ids: Collection[str], *, empty: Head) -> tuple[Head, dict[str, AccessEvent]]:
+        rows = await self._transaction.fetch("head_and_events", self._key, list(event_ids))
+        events = [CODEC.event({**row, "revision": row["of_revision"]}) for row in rows if row["event_id"] is not None]
+        return head_of(rows[0]) if rows else empty, {event.event_id: event for event in events}
 
 
 def ref_arrays(refs: Collection[NodeRef]) -> tuple[list[Any], list[Any]]:

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import structlog
+
 from durable_memory.domain.errors import dependency_unavailable
+
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class ServerRow(Protocol):
@@ -38,4 +42,5 @@ class Primary:
             first = self.timeline == 0
             self.timeline = timeline
             if not first:
+                _log.warning("primary_changed", timeline=timeline)
                 self._on_promotion()

@@ -29,6 +29,7 @@ CHANGE_SET: Final = (
     "chain_digest",
 )  # fmt: skip
 REQUEST: Final = ("method", "key", "fingerprint", "result", "namespace_revision")
+SETTLED: Final = ("method", "key", "result", "namespace_revision")
 SESSION: Final = (
     "session_id", "binding", "binding_version", "request_digest", "state", "opened_by", "opened_at", "rebound_at",
     "closed_at",

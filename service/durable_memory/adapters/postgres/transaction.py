@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
+import structlog
 
 from durable_memory.adapters.postgres.errors import CONTENDED, LOST
 from durable_memory.adapters.postgres.pool import Connection, ConnectionPool, completed
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
-from durable_memory.domain.errors import outcome_unknown
+from durable_memory.domain.errors import DomainError, outcome_unknown
+
+_log = structlog.stdlib.get_logger(__name__)
 
 _VOUCH = statement("vouch")
 
@@ -55,6 +58,7 @@ class WriteTransaction:
 
         Raises: OUTCOME_UNKNOWN; what the server says if it rolled back instead.
         """
+        self._warned = False
         commit = asyncio.ensure_future(self._connection.execute("COMMIT", timeout=None))
         cancelled: asyncio.CancelledError | None = None
         try:
@@ -65,18 +69,18 @@ class WriteTransaction:
         if not commit.done():
             self._abandon()
             await completed(_ended(commit))
-            raise outcome_unknown()
+            raise _unknown("silence")
         try:
             tag = commit.result()
         except (*CONTENDED, asyncpg.IntegrityConstraintViolationError):
             raise  # said by the server in place of committing
         except (asyncpg.PostgresError, asyncio.CancelledError, *LOST) as error:
             self._abandon()
-            raise outcome_unknown() from error
+            raise _unknown(type(error).__name__) from error
         if self._warned:
             # For example that the wait for the standby was cancelled: committed here, and perhaps only here.
             self._abandon()
-            raise outcome_unknown()
+            raise _unknown("warning")
         if tag != "COMMIT":
             raise RuntimeError(f"COMMIT was answered by {tag}")
         self._over = True
@@ -108,6 +112,11 @@ class WriteTransaction:
 
     def _on_message(self, connection: Any, message: asyncpg.PostgresLogMessage) -> None:
         self._warned = True
+
+
+def _unknown(cause: str) -> DomainError:
+    _log.warning("commit_outcome_unknown", cause=cause)
+    return outcome_unknown()
 
 
 async def _ended(commit: asyncio.Future[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from durable_memory.adapters.codec import encode_json
+from durable_memory.adapters.codec import Columns, encode_json
 from durable_memory.adapters.postgres.loading import ContendedError
 from durable_memory.adapters.postgres.rows import (
     BINDING,
@@ -14,16 +14,16 @@ from durable_memory.adapters.postgres.rows import (
     NODE,
     RUN,
     SESSION,
+    SETTLED,
     arrays,
     evidence_key,
 )
 from durable_memory.adapters.postgres.transaction import WriteTransaction
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.session import RunState
 from durable_memory.domain.staging import StagedChange
 from durable_memory.domain.state import Head
-from durable_memory.ports.store import Decision, Loaded, Plan, Reads, RequestKey
+from durable_memory.ports.store import Decision, Loaded, Plan, Reads, RequestKey, RequestRecord
 
 
 def head_after(head: Head, decision: Decision) -> Head:
@@ -56,20 +56,9 @@ async def write_beside(
     transaction: WriteTransaction, namespace: Namespace, plan: Plan, decision: Decision, loaded: Loaded
 ) -> bool:
     """Write the decision of a NODES plan, and settle the request that it claimed."""
-    request = plan.request
     if decision.change is not None:
         raise defect()
-    parts = await _write_parts(transaction, namespace, plan.reads, decision, loaded)
-    if request is not None:
-        await transaction.execute(
-            "settle_request",
-            namespace.key,
-            request.method,
-            request.key,
-            encode_json(decision.result),
-            loaded.head.revision,
-        )
-    return request is not None or parts
+    return await _write_parts(transaction, namespace, plan.reads, decision, loaded, claimed=plan.request)
 
 
 async def _write_change(
@@ -114,8 +103,15 @@ async def _write_change(
 
 
 async def _write_parts(
-    transaction: WriteTransaction, namespace: Namespace, reads: Reads, decision: Decision, loaded: Loaded
+    transaction: WriteTransaction,
+    namespace: Namespace,
+    reads: Reads,
+    decision: Decision,
+    loaded: Loaded,
+    *,
+    claimed: RequestKey | None = None,
 ) -> bool:
+    """Everything but the change set, and the record of a claimed request. Returns whether there was any of it."""
     if decision.sessions or decision.bindings:
         await transaction.execute(
             "write_sessions",
@@ -124,24 +120,29 @@ async def _write_parts(
             *arrays(BINDING, map(CODEC.binding_columns, decision.bindings)),
             1 if decision.sessions else 0,
         )
-    if not (decision.runs or decision.contexts or decision.events):
+    if not (decision.runs or decision.contexts or decision.events or claimed):
         return bool(decision.sessions or decision.bindings)
     event_ids = {event.event_id for event in decision.events}
     if len(event_ids) < len(decision.events) or event_ids & loaded.events.keys():
         raise defect()
-    # In one order, so that two batches that share events wait for each other in no circle.
-    events = sorted(decision.events, key=lambda event: event.event_id)
+    # In one order, so that two batches that share rows wait for each other in no circle.
+    runs = sorted(decision.runs, key=lambda run: (run.session_id, run.run_id, run.incarnation))
     contexts = sorted(decision.contexts, key=lambda context: context.context_id)
-    # Ended incarnations first: the one that follows may not be open beside them.
-    runs = sorted(decision.runs, key=lambda run: run.state is RunState.OPEN)
+    events = sorted(decision.events, key=lambda event: event.event_id)
     row = await transaction.fetch_row(
         "write_access",
         namespace.key,
         *arrays(RUN, map(CODEC.run_columns, runs)),
         *arrays(CONTEXT, map(CODEC.context_columns, contexts)),
         *arrays(EVENT, map(CODEC.event_columns, events)),
+        *arrays(SETTLED, () if claimed is None else (_settled(claimed, decision, loaded),)),
     )
     if row is None or row["happened"] != len(events):
         # Somebody recorded one of these events since it was looked for: decide again, with it in sight.
         raise ContendedError if event_ids <= reads.event_ids else defect()
     return True
+
+
+def _settled(request: RequestKey, decision: Decision, loaded: Loaded) -> Columns:
+    record = RequestRecord(request=request, result=decision.result, namespace_revision=loaded.head.revision)
+    return CODEC.request_columns(record)

@@ -7,6 +7,18 @@ SELECT {event}
 FROM access_event
 WHERE namespace_key = $1 AND event_id = ANY ($2::text[]);
 
+-- name: head_and_events
+-- Where the namespace stands, once per event that is there, or once without any.
+-- index: namespace_pkey
+-- index: access_event_pkey
+SELECT namespace.history_id, namespace.revision, namespace.chain_digest, namespace.node_count,
+       namespace.active_count, namespace.active_bytes, namespace.session_revision,
+       access_event.event_id, access_event.kind, access_event.session_id, access_event.context_id,
+       access_event.node_id, access_event.revision AS of_revision, access_event.caller, access_event.at
+FROM namespace
+LEFT JOIN access_event ON access_event.namespace_key = $1 AND access_event.event_id = ANY ($2::text[])
+WHERE namespace.namespace_key = $1;
+
 -- name: list_events
 -- index: access_event_pkey
 SELECT {event}
@@ -29,7 +41,8 @@ GROUP BY node_id, revision
 ORDER BY node_id, revision LIMIT $5;
 
 -- name: write_access
--- Runs as they are now, contexts and events that are new. The counts tell whether somebody else was first.
+-- Runs as they are now, contexts and events that are new, and the record of the request that was claimed for them.
+-- The count tells whether somebody else was first with an event.
 WITH progressed AS (
     INSERT INTO run (
         namespace_key, session_id, run_id, incarnation, host_instance, state, sequence, context_id, begun_by,
@@ -58,5 +71,9 @@ WITH progressed AS (
     ) AS item
     ON CONFLICT (namespace_key, event_id) DO NOTHING
     RETURNING 1
+), settled AS (
+    UPDATE request SET result = item.result, namespace_revision = item.namespace_revision
+    FROM unnest($26::text[], $27::text[], $28::json[], $29::bigint[]) AS item (method, key, result, namespace_revision)
+    WHERE request.namespace_key = $1 AND request.method = item.method AND request.key = item.key
 )
 SELECT count(*) AS happened FROM happened;

@@ -31,11 +31,6 @@ VALUES ($1::bytea, $2::text, $3::text, $4::text, 'null', 0)
 ON CONFLICT (namespace_key, method, key) DO NOTHING
 RETURNING true;
 
--- name: settle_request
--- index: request_pkey
-UPDATE request SET result = $4, namespace_revision = $5
-WHERE namespace_key = $1 AND method = $2 AND key = $3;
-
 -- name: add_requests
 INSERT INTO request (namespace_key, method, key, fingerprint, result, namespace_revision)
 SELECT $1::bytea, item.*
