@@ -12,6 +12,7 @@ from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.domain.text import check_name
 
 _FORM: Final = re.compile(r"dm1:([1-9][0-9]{0,18}):([^:@#\s]{1,768})@([1-9][0-9]{0,18})#([0-9a-f]{64})")
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # what percent-encoding leaves as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Citation:
         )
 
     def __str__(self) -> str:
-        return f"dm1:{self.namespace_revision}:{quote(self.node_id, safe='')}@{self.revision}#{self.content_digest}"
+        node_id = self.node_id if _UNRESERVED.fullmatch(self.node_id) else quote(self.node_id, safe="")
+        return f"dm1:{self.namespace_revision}:{node_id}@{self.revision}#{self.content_digest}"
 
 
 def parse_citation(field: str, text: str) -> Citation:

@@ -22,7 +22,7 @@ from durable_memory.rpc.decode.recall import decode_filter, decode_mode
 from durable_memory.rpc.decode.session import decode_policy
 from durable_memory.rpc.encode.access import encode_admission, encode_usage, encode_use
 from durable_memory.rpc.encode.node import encode_token
-from durable_memory.rpc.encode.recall import encode_answer, encode_explanation
+from durable_memory.rpc.encode.recall import encode_explanation, fill_result
 from durable_memory.rpc.interceptors.call import note_degradation
 from durable_memory.rpc.listing import Listing
 from durable_memory.rpc.request import authorised, keyed
@@ -53,10 +53,9 @@ class RecallServicer(RecallServiceServicer):
         if request.admit:
             return await self._admitted(rpc, call, request)
         answer = await self._recall.active(call, session_id, request.query, filter, mode)
-        return pb.ActiveRecallResponse(
-            change_token=encode_token(answer.token),
-            result=_result(answer, with_surroundings=request.include_surroundings),
-        )
+        response = pb.ActiveRecallResponse(change_token=encode_token(answer.token))
+        _fill(response.result, answer, with_surroundings=request.include_surroundings)
+        return response
 
     async def _admitted(self, rpc: str, call: Call, request: pb.ActiveRecallRequest) -> pb.ActiveRecallResponse:
         context_id = hex_digest("context_id", request.context_id)
@@ -64,20 +63,20 @@ class RecallServicer(RecallServiceServicer):
         admitted = await self._recall.active_admitted(
             mutation, request.session_id, context_id, request.query, decode_filter(request), decode_mode(request)
         )
-        return pb.ActiveRecallResponse(
+        response = pb.ActiveRecallResponse(
             change_token=encode_token(admitted.answer.token),
-            result=_result(admitted.answer, with_surroundings=request.include_surroundings),
             admissions=[encode_admission(outcome) for outcome in admitted.admissions],
             next_context_id=admitted.next_context_id or "",
         )
+        _fill(response.result, admitted.answer, with_surroundings=request.include_surroundings)
+        return response
 
     async def PreviewRecall(self, request: pb.PreviewRecallRequest, context: Context) -> pb.PreviewRecallResponse:
         call = authorised("RecallService.PreviewRecall", request)
         answer = await self._recall.preview(call, request.query, decode_policy(request.policy), decode_filter(request))
-        return pb.PreviewRecallResponse(
-            change_token=encode_token(answer.token),
-            result=_result(answer, with_surroundings=request.include_surroundings),
-        )
+        response = pb.PreviewRecallResponse(change_token=encode_token(answer.token))
+        _fill(response.result, answer, with_surroundings=request.include_surroundings)
+        return response
 
     async def ExplainRecall(self, request: pb.ExplainRecallRequest, context: Context) -> pb.ExplainRecallResponse:
         call = authorised("RecallService.ExplainRecall", request)
@@ -141,10 +140,10 @@ class RecallServicer(RecallServiceServicer):
         )
 
 
-def _result(answer: RecallAnswer, *, with_surroundings: bool) -> recall_pb2.RecallResult:
+def _fill(result: recall_pb2.RecallResult, answer: RecallAnswer, *, with_surroundings: bool) -> None:
     if answer.degradation is not None:
         note_degradation(answer.degradation.reason.name)
-    return encode_answer(answer, with_surroundings=with_surroundings)
+    fill_result(result, answer, with_surroundings=with_surroundings)
 
 
 def _after_usage(summary: UsageSummary) -> JsonObject:

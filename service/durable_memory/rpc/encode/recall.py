@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from durable_memory.app.recall_result import Explanation, RecallAnswer, RecallChannel, RecallHit
+from durable_memory.app.recall_result import Explanation, RecallAnswer, RecallHit
 from durable_memory.app.views.explanation import LexicalCut
 from durable_memory.domain.citation import Citation
 from durable_memory.rpc.encode.enums import number
 from durable_memory.rpc.encode.node import encode_citation
-from durable_memory.rpc.encode.times import encode_duration, encode_time
+from durable_memory.rpc.encode.times import encode_duration, set_time
 from durablememory.v1 import recall_pb2 as pb
 
 _CUTS: Final = {
@@ -26,18 +26,15 @@ _CUTS: Final = {
 }
 
 
-def encode_answer(answer: RecallAnswer, *, with_surroundings: bool) -> pb.RecallResult:
-    degradation = answer.degradation
-    return pb.RecallResult(
-        hits=[_hit(hit, with_surroundings=with_surroundings) for hit in answer.hits],
-        mode_used=number(answer.mode),
-        degradation=(
-            None
-            if degradation is None
-            else pb.Degradation(reason=number(degradation.reason), message=degradation.message)
-        ),
-        searched_node_count=answer.searched_nodes,
-    )
+def fill_result(result: pb.RecallResult, answer: RecallAnswer, *, with_surroundings: bool) -> None:
+    """Encode into the response's own message: recall is what is called most, and copies are what costs."""
+    result.mode_used = number(answer.mode)
+    result.searched_node_count = answer.searched_nodes
+    for hit in answer.hits:
+        _fill(result.hits.add(), hit, with_surroundings=with_surroundings)
+    if answer.degradation is not None:
+        result.degradation.reason = number(answer.degradation.reason)
+        result.degradation.message = answer.degradation.message
 
 
 def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
@@ -67,30 +64,37 @@ def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
     )
 
 
-def _hit(hit: RecallHit, *, with_surroundings: bool) -> pb.RecallHit:
+def _fill(message: pb.RecallHit, hit: RecallHit, *, with_surroundings: bool) -> None:
     node = hit.node
-    return pb.RecallHit(
-        citation=encode_citation(Citation.of(node)),
-        rank=hit.rank,
-        score=hit.score,
-        channel=number(hit.channel),
-        lexical=None if hit.lexical is None else pb.BranchScore(rank=hit.lexical.rank, score=hit.lexical.score),
-        related_to_node_id=hit.related_to if hit.channel is RecallChannel.RELATED else None,
-        trust=pb.TRUST_UNTRUSTED_HISTORY,
-        kind=number(node.kind),
-        content=node.content,
-        surroundings=node.surroundings if with_surroundings else (),
-        author=node.author,
-        occurred_at=encode_time(node.occurred_at),
-        created_at=encode_time(node.created_at),
-        updated_at=encode_time(node.updated_at),
-        confidence=node.confidence,
-        importance=node.importance,
-        labels=node.labels,
-        relations=[
-            pb.HitRelation(kind=number(relation.kind), node_id=relation.node_id, status=number(relation.status))
-            for relation in hit.relations
-        ],
-        disputed=hit.disputed,
-        freshness=pb.Freshness(age=encode_duration(hit.age)),
-    )
+    citation = message.citation
+    citation.namespace_revision = node.valid_from
+    citation.node_id = node.node_id
+    citation.node_revision = node.revision
+    citation.content_digest = node.content_digest
+    citation.canonical = str(Citation.of(node))
+    message.rank = hit.rank
+    message.score = hit.score
+    message.channel = number(hit.channel)
+    if hit.lexical is not None:
+        message.lexical.rank = hit.lexical.rank
+        message.lexical.score = hit.lexical.score
+    if hit.related_to is not None:
+        message.related_to_node_id = hit.related_to
+    message.trust = pb.TRUST_UNTRUSTED_HISTORY
+    message.kind = number(node.kind)
+    message.content = node.content
+    if with_surroundings:
+        message.surroundings.extend(node.surroundings)
+    message.author = node.author
+    set_time(message.occurred_at, node.occurred_at)
+    set_time(message.created_at, node.created_at)
+    set_time(message.updated_at, node.updated_at)
+    message.confidence = node.confidence
+    message.importance = node.importance
+    labels = message.labels
+    for key, value in node.labels.items():
+        labels[key] = value
+    for relation in hit.relations:
+        message.relations.add(kind=number(relation.kind), node_id=relation.node_id, status=number(relation.status))
+    message.disputed = hit.disputed
+    message.freshness.age.CopyFrom(encode_duration(hit.age))
