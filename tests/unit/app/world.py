@@ -44,14 +44,14 @@ class CountingIds:
     """`Ids` that repeat from run to run; two series differ by their name."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._count = count(1)
 
     def time_ordered(self) -> str:
-        return f"{self._name}-{next(self._count):06d}"
+        return f"{self.name}-{next(self._count):06d}"
 
     def random_hex(self, size: int) -> str:
-        return hashlib.sha512(f"{self._name}/{next(self._count)}".encode()).hexdigest()[: 2 * size]
+        return hashlib.sha512(f"{self.name}/{next(self._count)}".encode()).hexdigest()[: 2 * size]
 
 
 def evidence(name: str, kind: EvidenceKind = EvidenceKind.USER_STATEMENT, **more: Any) -> EvidenceInput:
@@ -118,7 +118,7 @@ class World:
 
     def request(self, method: str, key: str | None = None, *, asks: str = "") -> Mutation:
         """A mutation: a new one, or with a `key` the repeat of another, if it `asks` for the same."""
-        key = key or f"request-{next(self.keys)}"
+        key = key or f"{self.ids.name}-{next(self.keys)}"
         return Mutation(
             caller=self.caller,
             namespace=self.namespace,
