@@ -1,0 +1,58 @@
+"""How connections are set up, and what every statement costs."""
+
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from durable_memory.adapters.sqlite.connection import connect
+from durable_memory.adapters.sqlite.statements import SQL
+
+QUERIES = sorted(name for name, text in SQL.items() if re.search(r"^(SELECT|UPDATE)", text, re.MULTILINE))
+
+SORTED = {
+    "changed_nodes": "the nodes of a delta, which the index has in the order of commits",
+    "nodes_by_content": "the few nodes with one of a few contents",
+    "revisions_committed_at": "the nodes of a few change sets",
+}
+"""Queries that sort, and what: nothing that grows with the namespace."""
+
+
+@pytest.fixture
+def reader(store, path):
+    with closing(connect(path, writer=False)) as connection:
+        yield connection
+
+
+def test_every_commit_waits_for_the_disk(store):
+    pragmas = {
+        name: store._database.writer.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "foreign_keys")
+    }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_readers_cannot_write(reader):
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.execute("DELETE FROM node_revisions")
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_query_reads_more_than_its_index_says(reader, name):
+    parameters = dict.fromkeys(re.findall(r":(\w+)", SQL[name]))
+    parameters |= {key: "[]" for key in parameters if key.endswith("s")}
+    plan = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", parameters)]
+    scans = [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step]
+    assert scans == ([] if name != "page_token_keys" else ["SCAN page_token_keys"])
+    assert any("TEMP B-TREE" in step for step in plan) == (name in SORTED)
+    for step in plan:
+        if step.startswith("SEARCH") and name != "ping":
+            assert "namespace_key=?" in step
+
+
+def test_the_namespaces_key_stands_in_every_statement_on_what_it_holds():
+    alone = {"ping", "add_store", "page_token_keys", "add_page_token_key"}
+    for name, text in SQL.items():
+        if re.search(r"^(SELECT|UPDATE|INSERT)", text, re.MULTILINE) and name not in alone:
+            assert ":namespace_key" in text, name
