@@ -311,3 +311,30 @@ async def test_a_mutation_without_a_request_id_is_refused(stubs):
     async with refused(Reason.LIMIT_EXCEEDED, field="request_id", limit=256, actual=257, unit="bytes"):
         await stubs.memories.Remember(pb.RememberRequest(namespace=namespace(), memory=draft(), request_id="r" * 257))
     assert request_id()
+
+
+async def test_labels_that_a_revision_would_have_too_many_of_are_refused_by_the_field_that_adds_them(stubs):
+    citation = await remember(stubs, memory=draft(labels={f"k{number}": "" for number in range(60)}))
+
+    async with refused(Reason.LIMIT_EXCEEDED, field="set_labels", limit=64, actual=65) as info:
+        await stubs.memories.ReviseMemory(
+            pb.ReviseMemoryRequest(
+                **call(
+                    citation=citation,
+                    revision_kind=change_set_pb2.REVISION_KIND_REFINEMENT,
+                    set_labels={f"new{number}": "" for number in range(5)},
+                )
+            )
+        )
+    assert "operation_index" not in info.metadata
+
+
+async def test_a_namespace_has_a_largest_size_and_retiring_makes_room(stubs, monkeypatch):
+    monkeypatch.setattr("durable_memory.domain.staging.NAMESPACE_MAX_ACTIVE_NODES", 2)
+    first = await remember(stubs, "one")
+    await remember(stubs, "two")
+
+    async with refused(Reason.NAMESPACE_TOO_LARGE, active_nodes=3, max_active_nodes=2):
+        await remember(stubs, "three")
+    await stubs.memories.RetireMemory(pb.RetireMemoryRequest(**call(citation=first)))
+    await remember(stubs, "three")

@@ -1,5 +1,7 @@
 """RecallService: recall, admission, use, through a real channel."""
 
+from datetime import timedelta
+
 import pytest
 
 from durable_memory.domain.errors import Reason
@@ -405,3 +407,31 @@ async def test_usage_is_listed_in_pages(stubs):
 
     assert [item.node_revision.node_id for item in (*first.summaries, *second.summaries)] == ["a", "b", "c"]
     assert second.next_page_token == ""
+
+
+async def test_a_run_that_nobody_used_for_an_hour_has_ended(serve_application):
+    app = await serve_application(manual_clock=True)
+    stubs = await app.stubs()
+    await stubs.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="assistant")))
+    citation = await remember(stubs)
+    run = await begin(stubs)
+    app.clock.advance(timedelta(hours=1))
+    context_id = (await admit(stubs, run.context_id, ref(citation))).next_context_id
+
+    app.clock.advance(timedelta(hours=1, seconds=1))
+
+    async with refused(Reason.RUN_ENDED, run_id="turn-1", incarnation=run.incarnation):
+        await admit(stubs, context_id, ref(citation))
+    again = await begin(stubs)
+    assert again.incarnation != run.incarnation
+
+
+async def test_freshness_is_the_time_since_the_memory_came_to_be(serve_application):
+    app = await serve_application(manual_clock=True)
+    stubs = await app.stubs()
+    await remember(stubs)
+
+    app.clock.advance(timedelta(days=2, microseconds=7))
+
+    (hit,) = (await preview(stubs)).result.hits
+    assert hit.freshness.age.ToTimedelta() == timedelta(days=2, microseconds=7)

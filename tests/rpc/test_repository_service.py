@@ -1,6 +1,7 @@
 """RepositoryService: change sets in, nodes and their whole history out, through a real channel."""
 
 import asyncio
+from datetime import timedelta
 
 import grpc
 import pytest
@@ -457,3 +458,26 @@ async def test_concurrent_attempts_with_one_key_make_one_change_set(stubs):
 
     assert all(answer == answers[0] for answer in answers)
     assert (await change_token(stubs)).namespace_revision == 1
+
+
+async def test_a_snapshot_over_its_budget_fails_instead_of_leaving_something_out(stubs, monkeypatch):
+    monkeypatch.setattr("durable_memory.app.repository.SNAPSHOT_MAX_NODES", 1)
+    await apply(stubs, create("a"), create("b"))
+
+    async with refused(Reason.SNAPSHOT_TOO_LARGE, max_nodes=1):
+        async for message in stubs.repository.Snapshot(pb.SnapshotRequest(namespace=namespace()), timeout=20):
+            assert message.WhichOneof("message") != "footer"
+
+
+async def test_a_page_token_is_good_for_three_days(serve_application):
+    app = await serve_application(manual_clock=True)
+    stubs = await app.stubs()
+    await apply(stubs, create("a"), create("b"))
+    request = pb.ListNodesRequest(namespace=namespace(), page_size=1)
+    request.page_token = (await stubs.repository.ListNodes(request)).next_page_token
+
+    app.clock.advance(timedelta(days=3))
+    assert [node.id for node in (await stubs.repository.ListNodes(request)).nodes] == ["b"]
+    app.clock.advance(timedelta(seconds=1))
+    async with refused(Reason.INVALID_PAGE_TOKEN):
+        await stubs.repository.ListNodes(request)
