@@ -17,7 +17,8 @@ LOST: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.TargetServerAttributeNotMatched,
+    # No host is the primary; or the server said farewell between two statements, which the driver does not expect.
+    asyncpg.InternalClientError,
 )
 """The connection is gone, or cannot be made. Whether a statement under way was executed cannot be told from these."""
 
