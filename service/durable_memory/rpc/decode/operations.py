@@ -17,7 +17,12 @@ from durable_memory.domain.change_set import (
     SetStatus,
 )
 from durable_memory.domain.errors import invalid_field, limit_exceeded
-from durable_memory.domain.limits import CHANGE_SET_MAX_OPERATIONS, RELATIONS_MAX_COUNT
+from durable_memory.domain.limits import (
+    CHANGE_SET_MAX_OPERATIONS,
+    EVIDENCE_MAX_COUNT,
+    RELATIONS_MAX_COUNT,
+    SERVER_LABEL_PREFIX,
+)
 from durable_memory.domain.node import NodeStatus
 from durable_memory.domain.text import check_name, check_unit_interval
 from durable_memory.rpc.decode.evidence import decode_evidence
@@ -65,8 +70,9 @@ def decode_changes(
     remove_labels = frozenset(label_keys(f"{field}remove_labels", given.remove_labels))
     if not remove_labels.isdisjoint(set_labels):
         raise invalid_field(f"{field}remove_labels", "has a key that set_labels has too")
-    if any(key.startswith("dm.") for key in remove_labels):
-        raise invalid_field(f"{field}remove_labels", "has a key that starts with dm., which only the server removes")
+    if any(key.startswith(SERVER_LABEL_PREFIX) for key in remove_labels):
+        problem = f"has a key that starts with {SERVER_LABEL_PREFIX}, which only the server removes"
+        raise invalid_field(f"{field}remove_labels", problem)
     return Revise(
         node_id=node_id,
         expected_revision=expected_revision,
@@ -137,7 +143,7 @@ def _revise(field: str, given: pb.ReviseOperation) -> Operation:
         expected_revision=revision(f"{field}.expected_revision", given.expected_revision),
         mode=enum(f"{field}.kind", ReviseMode, given.kind),
         least_evidence=1,
-        most_evidence=64,
+        most_evidence=EVIDENCE_MAX_COUNT,
     )
 
 
