@@ -224,3 +224,14 @@ async def test_an_import_without_any_message_is_refused(target):
 
     async with refused(Reason.INVALID_FIELD, field="namespace.tenant_id"):
         await target.transfer.ImportNamespace(messages())
+
+
+async def test_an_import_over_its_bound_is_refused_and_nothing_is_written(source, target, monkeypatch):
+    monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", 1_000)
+    records = await export(source)
+    before = await change_token(target)
+
+    async with refused(Reason.LIMIT_EXCEEDED, field="records", limit=1_000):
+        await import_(target, records, size=2)
+
+    assert await change_token(target) == before

@@ -32,7 +32,9 @@ CHANGE_SET_MAX_OPERATIONS: Final = 128
 NOTE_MAX_BYTES: Final = 1_024
 BATCH_MAX_ITEMS: Final = 128
 
-QUERY_MAX_BYTES: Final = 65_536
+QUERY_MAX_BYTES: Final = 1_048_576
+"""Whole documents get pasted into queries; only `QUERY_MAX_TERMS` of their terms cost anything beyond reading."""
+
 MAX_RESULTS_MAX: Final = 100
 RELATED_LOOKUPS_MAX: Final = 64
 FILTER_MAX_VALUES: Final = 128
@@ -42,6 +44,9 @@ PAGE_SIZE_MAX: Final = 500
 
 SNAPSHOT_MAX_NODES: Final = 100_000
 SNAPSHOT_MAX_BYTES: Final = 256 * 1024 * 1024
+
+IMPORT_MAX_BYTES: Final = 2 * 1024 * 1024 * 1024
+"""All records of one import together: they are verified as a whole before any is written, so they are held."""
 
 NAMESPACE_MAX_ACTIVE_NODES: Final = 100_000
 NAMESPACE_MAX_ACTIVE_BYTES: Final = 256 * 1024 * 1024

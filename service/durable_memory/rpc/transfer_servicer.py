@@ -11,6 +11,7 @@ import grpc
 from durable_memory.app.transfer import TransferService
 from durable_memory.app.transfer_records import ExportRecord
 from durable_memory.domain.errors import invalid_field, limit_exceeded
+from durable_memory.domain.limits import IMPORT_MAX_BYTES
 from durable_memory.rpc.decode.transfer import decode_record
 from durable_memory.rpc.encode.node import encode_token
 from durable_memory.rpc.encode.transfer import encode_counts, encode_record
@@ -59,8 +60,12 @@ class TransferServicer(TransferServiceServicer):
         call = authorised(rpc, first)
         ends = pb.ImportNamespaceRequest()
         records: list[ExportRecord] = []
+        size = first.ByteSize()
         _take(first, records, ends)
         async for part in requests:
+            size += part.ByteSize()
+            if size > IMPORT_MAX_BYTES:
+                raise limit_exceeded("records", IMPORT_MAX_BYTES, size, "bytes")
             _refuse_contradiction(first, part)
             _take(part, records, ends)
         # The footer's digest covers every record between the two, and is verified: header and footer say which

@@ -17,6 +17,7 @@ from durable_memory.domain.lexical.query import (
     has_searchable_text,
     most_selective_terms,
 )
+from durable_memory.domain.limits import QUERY_MAX_BYTES
 
 NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
 
@@ -50,7 +51,7 @@ def test_a_query_of_the_largest_size_is_cut_into_tokens_in_time() -> None:
     started = time.process_time()
     assert bm25f_query_tokens("a " * 32_768) == {"a"}
     assert len(bm25f_query_tokens("".join(chr(0x4E00 + n % 20_000) for n in range(21_845)))) > 20_000
-    assert bm25f_query_tokens("x" * 65_536)
+    assert bm25f_query_tokens("x" * QUERY_MAX_BYTES)
     assert time.process_time() - started < 1.0
 
 

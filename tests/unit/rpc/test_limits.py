@@ -46,6 +46,7 @@ BOUNDS = {
     "max_snapshot_nodes": ("SNAPSHOT_MAX_NODES", "repository_service.proto", "at most {} nodes"),
     "max_snapshot_bytes": ("SNAPSHOT_MAX_BYTES", "repository_service.proto", "{} bytes of content"),
     "max_namespace_active_nodes": ("NAMESPACE_MAX_ACTIVE_NODES", "error_reason.proto", "{} ACTIVE nodes"),
+    "max_import_bytes": ("IMPORT_MAX_BYTES", "transfer_service.proto", "at most {} bytes"),
     "max_namespace_active_bytes": ("NAMESPACE_MAX_ACTIVE_BYTES", "error_reason.proto", "{} bytes of"),
 }
 DURATIONS = {

@@ -20,6 +20,7 @@ from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE
 from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
 from durable_memory.domain.lexical.reference import reference_search
+from durable_memory.domain.limits import QUERY_MAX_BYTES
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PROFILES = (BM25F_PROFILE, COVERAGE_PROFILE)
@@ -251,7 +252,7 @@ def test_a_query_of_the_largest_size_is_answered_in_time() -> None:
     index = LexicalIndex.build(
         document(f"n{number:04}", " ".join(chance.choices(vocabulary, k=30))) for number in range(1_000)
     )
-    query = " ".join(chance.choices(vocabulary, k=8_000))[:65_536]
+    query = " ".join(chance.choices(vocabulary, k=120_000))[:QUERY_MAX_BYTES]
     started = time.process_time()
     for profile in PROFILES:
         hits = index.search(query, profile, limit=100)

@@ -39,4 +39,5 @@ def encode_limits(calls: CallOptions) -> ServerLimits:
         max_namespace_active_bytes=limits.NAMESPACE_MAX_ACTIVE_BYTES,
         max_clock_skew=encode_duration(limits.CLOCK_SKEW_MAX),
         run_idle_timeout=encode_duration(limits.RUN_IDLE_MAX),
+        max_import_bytes=limits.IMPORT_MAX_BYTES,
     )

@@ -80,12 +80,12 @@ class TransferServiceServicer:
     def ImportNamespace(self, request_iterator, context):
         """Takes an export into an empty namespace: all of it or nothing, after every
         digest, count and chain has been verified. Revisions, citations, times and
-        request records stay as they were; the namespace gets a new history id.
-        Needs the administrator role.
+        request records stay as they were; the namespace gets a new history id. All
+        messages together have at most 2,147,483,648 bytes. Needs the administrator role.
 
         Reasons: INVALID_FIELD (the export is of a namespace with another name),
         REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED (the export
-        does not verify).
+        does not verify), LIMIT_EXCEEDED (the messages together are too large).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
