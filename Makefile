@@ -49,9 +49,11 @@ format: setup ## rewrite Python and proto files in the one format
 
 gen: setup ## regenerate the committed stubs from proto/
 	tools/gen clients/python/src
+	python tools/error_table
 
 gen-check: setup ## fail when the committed stubs are not what proto/ generates
 	@tools/gen --check clients/python/src
+	@python tools/error_table --check
 
 bench: setup ## recall latency and rate next to an empty RPC, in one run
 	python -m benchmarks
