@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from durable_memory.domain.errors import DomainError, Reason
@@ -39,6 +40,8 @@ class RevisionCache:
     async def get(self, namespace: Namespace, history_id: str, refs: Sequence[NodeRef]) -> list[NodeRevision]:
         """Exact revisions that are known to exist in this history of the namespace, in the order of `refs`.
 
+        Without `valid_to`, the one thing of a revision that changes.
+
         Raises: DATA_CORRUPTED if the store does not have one of them.
         """
         found: dict[NodeRef, NodeRevision] = {}
@@ -52,8 +55,8 @@ class RevisionCache:
                 found[ref] = held[0]
         if missing:
             for ref, node in (await self._store.revisions(namespace, missing)).items():
-                found[ref] = node
-                self._hold((history_id, ref), node)
+                found[ref] = replace(node, valid_to=None)
+                self._hold((history_id, ref), found[ref])
         try:
             return [found[ref] for ref in refs]
         except KeyError:
