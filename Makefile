@@ -47,12 +47,14 @@ format: setup ## rewrite Python and proto files in the one format
 	ruff format
 	buf format --write
 
-gen: setup ## regenerate the committed stubs from proto/
+gen: setup ## regenerate the committed stubs from proto/, and what the Python client derives
 	tools/gen clients/python/src
+	tools/gen_python_client
 	python tools/error_table
 
-gen-check: setup ## fail when the committed stubs are not what proto/ generates
+gen-check: setup ## fail when a committed file is not what its source generates
 	@tools/gen --check clients/python/src
+	@tools/gen_python_client --check
 	@python tools/error_table --check
 
 bench: setup ## recall latency and rate next to an empty RPC, in one run

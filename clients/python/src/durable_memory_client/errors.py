@@ -238,7 +238,7 @@ class ContentErasedError(MemoryServiceError):
 
 class NamespaceTooLargeError(MemoryServiceError):
     """FAILED_PRECONDITION, definite. The namespace's ACTIVE memory is, or would become, larger than one namespace
-    may be.
+    may be: 100,000 ACTIVE nodes, or 268,435,456 bytes of their content, surroundings and authors.
 
     Metadata: `active_nodes`, `active_bytes`, `max_active_nodes`, `max_active_bytes`.
     """

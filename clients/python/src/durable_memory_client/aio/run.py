@@ -32,7 +32,8 @@ class MemoryRun:
     def __init__(self, calls: Calls, session: MemorySession, run_id: str | None) -> None:
         self._calls = calls
         self._session = session
-        self._run_id = run_id
+        # Minted here and not by the service, so that evidence of this turn can name it even in an outage.
+        self._run_id = run_id or new_request_id()
         self._begin_request_id = new_request_id()
         self._lock = Lock()
         self._info: Run | None = None
@@ -50,7 +51,7 @@ class MemoryRun:
 
     @property
     def run_id(self) -> str:
-        return self._run_id or self.info.run_id
+        return self._run_id
 
     @property
     def session(self) -> MemorySession:

@@ -29,8 +29,8 @@ class SessionCalls:
     ) -> MemorySession:
         """Open a session, or get the open one with this id if it was opened by an equal call.
 
-        What is left out of the policy takes the server's defaults, once, here. Without a `session_id` the server
-        mints one. `on_unavailable` holds for everything that recalls in the session; with "empty" an unreachable
+        What is left out of the policy takes the server's defaults, once, here. Without a `session_id` a new one is
+        minted. `on_unavailable` holds for everything that recalls in the session; with "empty" an unreachable
         service does not fail this call: the session is opened by the first recall that reaches it.
 
         Raises: BindingDriftError (the id is open, by another request), SessionClosedError, SemanticUnavailableError.

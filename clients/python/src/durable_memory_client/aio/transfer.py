@@ -48,13 +48,13 @@ class TransferCalls:
         request_id: str | None = None,
         timeout: float | None = None,
     ) -> Imported:
-        """Take an export into the namespace, which must be empty: all of it or nothing, verified.
+        """Take an export into this namespace, which must be empty and the exported one: all or nothing, verified.
 
         It is sent once, because `lines` can be read only once: after a lost connection, call again with the same
         lines and the error's `request_id`.
 
-        Raises: RevisionConflictError (the namespace is not empty), DataCorruptedError, NamespaceTooLargeError,
-        ValueError (a line is not a record).
+        Raises: RevisionConflictError (the namespace is not empty), InvalidFieldError (the export is of another
+        one), DataCorruptedError, NamespaceTooLargeError, ValueError (a line is not a record).
         """
         first = pb.ImportNamespaceRequest(namespace=self._namespace.to_proto(), request_id=request_id)
         response = await self._calls.upload(first, _requests(lines), pb.ImportNamespaceResponse, timeout=timeout)

@@ -41,7 +41,9 @@ class MemorySession:
         else:
             # Whoever opens it later, after an outage, repeats this very request.
             opened.request_id = opened.request_id or new_request_id()
+            opened.session_id = opened.session_id or new_request_id()
             self._opening = opened
+        self._session_id = opened.session_id
 
     @property
     def info(self) -> Session:
@@ -52,8 +54,7 @@ class MemorySession:
 
     @property
     def session_id(self) -> str:
-        stated = "" if self._opening is None else self._opening.session_id
-        return stated or self.info.session_id
+        return self._session_id
 
     @property
     def namespace(self) -> Namespace:
@@ -88,7 +89,7 @@ class MemorySession:
 
             with session.run("turn-7") as run: ...
 
-        A run id that another process left open is taken over. Without a `run_id` the server mints one.
+        A run id that another process left open is taken over. Without a `run_id` a new one is minted.
         """
         return MemoryRun(self._calls, self, run_id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import TypedDict, Unpack
 
 from durable_memory_client.values.citation import Citation
@@ -104,7 +103,7 @@ class Node:
     importance: float
     evidence: tuple[Evidence, ...]
     relations: tuple[Relation, ...]
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = field(hash=False)
     created_at: datetime
     updated_at: datetime
     committed_at: datetime
@@ -130,7 +129,7 @@ class Node:
             importance=message.importance,
             evidence=tuple(map(Evidence.from_proto, message.evidence)),
             relations=tuple(map(Relation.from_proto, message.relations)),
-            labels=MappingProxyType(dict(message.labels)),
+            labels=dict(message.labels),
             created_at=to_datetime(message.created_at),
             updated_at=to_datetime(message.updated_at),
             committed_at=to_datetime(message.committed_at),

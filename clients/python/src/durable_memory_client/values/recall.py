@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 from durable_memory_client.service_error import MemoryServiceError, MemoryUnavailableError
 from durable_memory_client.values.access import AdmissionOutcome
@@ -95,7 +94,7 @@ class Hit:
     updated_at: datetime
     confidence: float
     importance: float
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = field(hash=False)
     relations: tuple[HitRelation, ...]
     disputed: bool
     age: timedelta
@@ -125,7 +124,7 @@ class Hit:
             updated_at=to_datetime(message.updated_at),
             confidence=message.confidence,
             importance=message.importance,
-            labels=MappingProxyType(dict(message.labels)),
+            labels=dict(message.labels),
             relations=tuple(
                 HitRelation(
                     RelationKind.from_number(relation.kind), relation.node_id, NodeStatus.from_number(relation.status)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import TypedDict
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -260,8 +259,8 @@ class ServerInfo:
     fusion_profiles: tuple[str, ...]
     semantic_generations: tuple[SemanticGeneration, ...]
     recall_modes: tuple[RecallMode, ...]
-    default_policy: PolicyFields
-    limits: Mapping[str, int | timedelta]
+    default_policy: PolicyFields = field(hash=False)
+    limits: Mapping[str, int | timedelta] = field(hash=False)
 
     @classmethod
     def from_proto(cls, message: session_service_pb2.GetServerInfoResponse) -> ServerInfo:
@@ -273,13 +272,13 @@ class ServerInfo:
             semantic_generations=tuple(map(SemanticGeneration.from_proto, message.semantic_generations)),
             recall_modes=tuple(map(RecallMode.from_number, message.recall_modes)),
             default_policy=policy_of(message.default_policy),
-            limits=MappingProxyType(_limits(message.limits)),
+            limits=_limits(message.limits),
         )
 
 
 def _limits(message: session_service_pb2.ServerLimits) -> dict[str, int | timedelta]:
     limits: dict[str, int | timedelta] = {}
-    for field in message.DESCRIPTOR.fields:
-        value = getattr(message, field.name)
-        limits[field.name] = to_timedelta(value) if field.type == FieldDescriptor.TYPE_MESSAGE else value
+    for limit in message.DESCRIPTOR.fields:
+        value = getattr(message, limit.name)
+        limits[limit.name] = to_timedelta(value) if limit.type == FieldDescriptor.TYPE_MESSAGE else value
     return limits

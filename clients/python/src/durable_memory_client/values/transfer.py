@@ -25,9 +25,12 @@ def record_to_line(record: transfer_pb2.ExportRecord) -> str:
 def record_of_line(line: str) -> transfer_pb2.ExportRecord:
     """The inverse. Raises: ValueError, which never quotes the line."""
     try:
-        return ParseDict(json.loads(line), transfer_pb2.ExportRecord())
+        record = ParseDict(json.loads(line), transfer_pb2.ExportRecord())
     except (ValueError, ParseError):
-        raise ValueError("a line of the export is not a record") from None
+        record = transfer_pb2.ExportRecord()
+    if record.WhichOneof("record") is None:
+        raise ValueError("a line of the export is not a record")
+    return record
 
 
 class ImportChunks:

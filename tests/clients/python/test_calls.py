@@ -1,0 +1,300 @@
+"""What the client does by itself: request ids, deadlines, repetitions, and what an error then says."""
+
+import asyncio
+import time
+from uuid import UUID
+
+import grpc
+import pytest
+
+from durable_memory_client import MemoryClient, MemoryServiceError, MemoryUnavailableError, Reason, errors
+from durable_memory_client.call_policy import RetryPolicy, call_policy
+from durable_memory_client.identity import host_instance, new_request_id
+from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
+from durablememory.v1 import memory_service_pb2, repository_service_pb2
+from tests.clients.python.fake_service import FakeService, Forever, Refusal
+from tests.clients.python.messages import citation, token
+from tests.processes.free_port import free_port
+from tests.processes.polling import wait_until_async
+
+REMEMBER = "MemoryService.Remember"
+GET_CHANGE_TOKEN = "RepositoryService.GetChangeToken"
+
+REMEMBERED = memory_service_pb2.RememberResponse(citation=citation(), change_token=token(1))
+LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
+OUTCOME_UNKNOWN = Refusal(grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN")
+NOT_SERVING = Refusal(grpc.StatusCode.UNAVAILABLE, "NOT_SERVING", {"state": "draining"})
+IN_PROGRESS = Refusal(grpc.StatusCode.ABORTED, "REQUEST_IN_PROGRESS", retry_after_ms=10)
+OVERLOADED = Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_after_ms=10)
+CONFLICT = Refusal(grpc.StatusCode.ABORTED, "REVISION_CONFLICT", {"expected": "3", "actual": "4"})
+
+
+@pytest.fixture(autouse=True)
+def hasty_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.001)
+
+
+@pytest.mark.parametrize("obstacle", [LOST, OUTCOME_UNKNOWN, NOT_SERVING, IN_PROGRESS, OVERLOADED])
+async def test_what_may_pass_is_repeated_with_the_same_request_id(
+    obstacle: Refusal, service: FakeService, memory: MemoryClient
+):
+    service.will_answer(REMEMBER, obstacle, obstacle, REMEMBERED)
+
+    await memory.remember("The user prefers tea.")
+
+    attempts = [asked.request for asked in service.calls(REMEMBER)]
+    assert len(attempts) == 3
+    assert attempts[0] == attempts[1] == attempts[2]
+    assert UUID(attempts[0].request_id).version == 7
+
+
+def test_the_blocking_twin_repeats_alike(service: FakeService, blocking_memory: BlockingMemoryClient):
+    service.will_answer(REMEMBER, LOST, IN_PROGRESS, REMEMBERED)
+
+    blocking_memory.remember("The user prefers tea.")
+
+    assert len({asked.request.request_id for asked in service.calls(REMEMBER)}) == 1
+    assert len(service.calls(REMEMBER)) == 3
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        CONFLICT,
+        Refusal(grpc.StatusCode.FAILED_PRECONDITION, "NODE_FROZEN"),
+        Refusal(grpc.StatusCode.ABORTED, "RUN_IDENTITY_CONFLICT", retry_after_ms=1),
+        Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED"),
+        Refusal(grpc.StatusCode.INTERNAL, "INTERNAL"),
+        Refusal(grpc.StatusCode.ABORTED),
+        Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED),
+    ],
+)
+async def test_nothing_else_is_ever_repeated(refusal: Refusal, service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, refusal)
+
+    with pytest.raises(MemoryServiceError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    assert len(service.calls(REMEMBER)) == 1
+    assert caught.value.code is refusal.code
+
+
+async def test_an_outage_is_given_up_after_the_attempts_of_the_policy(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, LOST)
+
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    policy = call_policy("durablememory.v1.MemoryService", "Remember").retry
+    assert policy is not None
+    assert len(service.calls(REMEMBER)) == policy.max_attempts == caught.value.attempts
+
+
+async def test_a_load_limit_is_respected_until_the_deadline(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, OVERLOADED)
+
+    with pytest.raises(errors.OverloadedError) as caught:
+        await memory.remember("The user prefers tea.", timeout=0.5)
+
+    assert caught.value.retry_after == 0.01
+    # 10 ms, growing by half each time: far fewer than 50, and more than a policy for outages would make.
+    assert 5 <= len(service.calls(REMEMBER)) <= 12
+
+
+async def test_the_deadline_is_of_all_attempts_together(
+    service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.2)
+    service.will_answer(REMEMBER, LOST, LOST, REMEMBERED)
+
+    await memory.remember("The user prefers tea.", timeout=5.0)
+
+    first, _, third = (asked.seconds_left or 0.0 for asked in service.calls(REMEMBER))
+    # Two waits of 0.2 s lie between; the header that carries a deadline is rounded.
+    assert third < first - 0.3
+    assert first <= 5.0
+
+
+async def test_a_wait_that_would_outlast_the_deadline_is_not_begun(
+    service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 60.0)
+    service.will_answer(REMEMBER, NOT_SERVING)
+
+    with pytest.raises(errors.NotServingError):
+        await memory.remember("The user prefers tea.", timeout=5.0)
+
+    assert len(service.calls(REMEMBER)) == 1
+
+
+async def test_a_caller_s_deadline_replaces_the_default(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, Forever())
+    started = time.monotonic()
+
+    with pytest.raises(errors.DeadlineExceededError) as caught:
+        await memory.remember("The user prefers tea.", timeout=0.1)
+
+    assert time.monotonic() - started < 5.0
+    assert caught.value.reason == Reason.DEADLINE_EXCEEDED
+    assert isinstance(caught.value, MemoryUnavailableError)
+    assert caught.value.definite is False
+
+
+async def test_a_caller_may_state_the_request_id(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, REMEMBERED)
+
+    await memory.remember("The user prefers tea.", request_id="turn-17/1")
+
+    assert service.calls(REMEMBER)[0].request.request_id == "turn-17/1"
+
+
+async def test_a_refusal_of_the_only_attempt_is_as_definite_as_the_table_says(
+    service: FakeService, memory: MemoryClient
+):
+    service.will_answer(REMEMBER, CONFLICT)
+
+    with pytest.raises(errors.RevisionConflictError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    error = caught.value
+    assert (error.definite, error.attempts) == (True, 1)
+    assert error.metadata == {"expected": "3", "actual": "4"}
+    assert error.request_id == service.calls(REMEMBER)[0].request.request_id
+    assert error.method == REMEMBER
+
+
+async def test_a_refusal_after_a_lost_attempt_is_not_definite(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, LOST, CONFLICT)
+
+    with pytest.raises(errors.RevisionConflictError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    assert (caught.value.definite, caught.value.attempts) == (False, 2)
+
+
+async def test_attempts_that_a_proxy_made_count_too(service: FakeService, memory: MemoryClient):
+    headers = (("x-envoy-attempt-count", "2"),)
+    service.will_answer(REMEMBER, Refusal(grpc.StatusCode.ABORTED, "REVISION_CONFLICT", headers=headers))
+
+    with pytest.raises(errors.RevisionConflictError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    assert (caught.value.definite, caught.value.attempts) == (False, 2)
+
+
+async def test_a_failed_read_has_changed_nothing_however_often_it_was_tried(service: FakeService, memory: MemoryClient):
+    service.will_answer(GET_CHANGE_TOKEN, LOST)
+
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await memory.get_change_token()
+
+    assert caught.value.attempts > 1
+    assert (caught.value.definite, caught.value.request_id) == (True, None)
+
+
+async def test_a_reason_of_a_newer_server_is_kept(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, Refusal(grpc.StatusCode.ABORTED, "SOMETHING_NEW", {"detail": "7"}))
+
+    with pytest.raises(MemoryServiceError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    assert type(caught.value) is MemoryServiceError
+    assert caught.value.reason == "SOMETHING_NEW"
+    assert caught.value.metadata == {"detail": "7"}
+    assert caught.value.definite is False
+
+
+async def test_an_unknown_reason_for_an_outage_is_an_outage(service: FakeService, memory: MemoryClient):
+    service.will_answer(GET_CHANGE_TOKEN, Refusal(grpc.StatusCode.UNAVAILABLE, "SOMETHING_NEW"))
+
+    with pytest.raises(MemoryUnavailableError):
+        await memory.get_change_token()
+
+
+async def test_a_reason_of_another_domain_is_not_taken_for_ours(service: FakeService, memory: MemoryClient):
+    service.will_answer(REMEMBER, Refusal(grpc.StatusCode.ABORTED, "REVISION_CONFLICT", domain="proxy.example"))
+
+    with pytest.raises(MemoryServiceError) as caught:
+        await memory.remember("The user prefers tea.")
+
+    assert (caught.value.reason, caught.value.definite) == (None, False)
+
+
+async def test_nobody_listening_is_an_outage(monkeypatch: pytest.MonkeyPatch):
+    async with MemoryClient(f"127.0.0.1:{free_port()}", tenant="acme") as memory:
+        with pytest.raises(MemoryUnavailableError) as caught:
+            await memory.get_change_token()
+    assert caught.value.reason is None
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_service_and_not_repeated(
+    service: FakeService, memory: MemoryClient
+):
+    service.will_answer(REMEMBER, Forever())
+    call = asyncio.create_task(memory.remember("The user prefers tea."))
+    await wait_until_async(lambda: service.calls(REMEMBER), what="the call arrived")
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert len(service.calls(REMEMBER)) == 1
+
+
+async def test_a_closed_client_says_so(service: FakeService):
+    memory = MemoryClient(service.address)
+    await memory.get_change_token()
+    await memory.close()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await memory.get_change_token()
+
+
+def test_a_client_in_another_event_loop_says_so(service: FakeService):
+    memory = MemoryClient(service.address)
+    asyncio.run(memory.get_change_token())
+
+    async def elsewhere() -> None:
+        with pytest.raises(RuntimeError, match="another event loop"):
+            await memory.get_change_token()
+        await memory.close()
+
+    asyncio.run(elsewhere())
+
+
+async def test_the_token_is_asked_for_at_every_attempt(service: FakeService):
+    tokens = iter(["first", "second", "third"])
+    service.will_answer(GET_CHANGE_TOKEN, LOST, repository_service_pb2.GetChangeTokenResponse())
+    async with MemoryClient(service.address, lambda: next(tokens)) as memory:
+        await memory.get_change_token()
+
+    sent = [asked.headers["authorization"] for asked in service.calls(GET_CHANGE_TOKEN)]
+    assert sent == ["Bearer first", "Bearer second"]
+
+
+async def test_the_trace_of_the_caller_is_passed_on(service: FakeService, memory: MemoryClient):
+    from opentelemetry import trace
+
+    context = trace.SpanContext(0xABC, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+    with trace.use_span(trace.NonRecordingSpan(context)):
+        await memory.get_change_token()
+
+    traceparent = service.calls(GET_CHANGE_TOKEN)[0].headers["traceparent"]
+    assert traceparent == f"00-{0xABC:032x}-{0xDEF:016x}-01"
+
+
+def test_request_ids_are_unique_and_in_the_order_of_their_making(monkeypatch: pytest.MonkeyPatch):
+    ids = [new_request_id() for _ in range(1_000)]
+    assert len(set(ids)) == 1_000
+    assert [request_id[:13] for request_id in ids] == sorted(request_id[:13] for request_id in ids)
+
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    assert new_request_id()[:13] >= ids[-1][:13]
+
+
+def test_the_host_instance_is_one_per_process(monkeypatch: pytest.MonkeyPatch):
+    here = host_instance()
+    assert host_instance() == here
+
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert host_instance() != here

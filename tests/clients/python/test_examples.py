@@ -1,0 +1,50 @@
+"""The example of a chat turn: short, and true."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from durable_memory_client import Decision, MemoryClient
+from durable_memory_client.testing import EmbeddedServer
+from examples.chat_turn import chat_turn
+from tests.processes.free_port import free_port
+
+_EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "chat_turn.py"
+
+
+def test_the_example_is_short():
+    assert len(_EXAMPLE.read_text().splitlines()) < 40
+
+
+async def test_what_one_turn_heard_the_next_one_remembers_once_it_is_activated(durable_memory_client: MemoryClient):
+    async with durable_memory_client as memory:
+        first = await chat_turn(memory, "I'd rather have tea.")
+        (candidate,) = await memory.list_candidates().all()
+        assert (await chat_turn(memory, "What about tea?")).count("[m1]") == 0
+
+        await memory.activate(candidate, Decision.manual())
+        second = await chat_turn(memory, "Some tea, then?")
+
+        assert "I remember" not in first
+        assert "I'd rather have tea." in second
+        (usage,) = await memory.usage().all()
+        assert (usage.admission_count, usage.use_count) == (1, 1)
+
+
+async def test_a_turn_without_memory_is_answered_all_the_same(capsys):
+    async with MemoryClient(f"127.0.0.1:{free_port()}", tenant="demo", principal="user-1", scope="chat") as memory:
+        assert await chat_turn(memory, "Hello?") == "You said: Hello?"
+    assert "nothing was kept of this turn" in capsys.readouterr().err
+
+
+def test_the_example_runs_as_its_docstring_says(durable_memory_server: EmbeddedServer):
+    answer = subprocess.run(
+        [sys.executable, "-m", "examples.chat_turn", "I'd rather have tea."],
+        env={"DURABLE_MEMORY_ADDRESS": durable_memory_server.address, "PYTHONPATH": str(_EXAMPLE.parents[1])},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert answer.stdout == "You said: I'd rather have tea.\n"
+    assert answer.stderr == ""
