@@ -18,29 +18,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from durable_memory.domain.access import AccessEvent, AccessKind
-from durable_memory.domain.change_set import (
-    Activate,
-    AddRelation,
-    ChangeSet,
-    Corroborate,
-    Create,
-    NodeDraft,
-    Operation,
-    RemoveRelation,
-    Revise,
-    ReviseMode,
-    SetStatus,
-)
+from durable_memory.domain.change_set import ChangeSet
 from durable_memory.domain.errors import DomainError
-from durable_memory.domain.evidence import EvidenceInput, EvidenceKind, body_digest
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import (
     NodeKind,
     NodeRef,
     NodeRevision,
     NodeStatus,
-    Relation,
-    RelationKind,
     content_digest,
 )
 from durable_memory.domain.session import RunState, SessionState
@@ -57,6 +42,7 @@ from durable_memory.ports.store import (
     Store,
 )
 from tests.conformance.backends import ALL
+from tests.conformance.change_strategies import CONTENTS, NODE_IDS, labels, node_ids, often, operations
 from tests.conformance.conftest import make_backend
 from tests.conformance.samples import (
     MANY,
@@ -64,32 +50,14 @@ from tests.conformance.samples import (
     binding_record,
     change_plan,
     create,
-    decision_evidence,
     everything,
     request_key,
     run_with_context,
     session,
 )
 
-NODE_IDS = ("A", "a", "é", "記")
-CONTENTS = ("one", "two", "naïve 记忆")
-LABELS = ("topic", "naïve.key")
 SESSION_IDS = ("s", "é")
 EVENT_IDS = ("1", "B", "a", "é")
-KINDS_OF_EVIDENCE = (EvidenceKind.USER_STATEMENT, EvidenceKind.MANUAL)
-
-node_ids = st.sampled_from(NODE_IDS)
-labels = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(("", "1", "é")), max_size=2)
-evidence = st.builds(
-    lambda name, body, kind: EvidenceInput(uri=f"test:{name}", digest=body_digest(body.encode()), kind=kind),
-    st.sampled_from(("x", "y", "é")),
-    st.sampled_from(("1", "2", "3")),
-    st.sampled_from(KINDS_OF_EVIDENCE),
-)
-some_evidence = st.lists(evidence, max_size=2, unique_by=lambda item: item.uri).map(tuple)
-relations = st.builds(Relation, st.sampled_from(RelationKind), node_ids)
-sometimes_wrong = st.sampled_from((0, 0, 0, 0, 0, 0, -1, 1))
-often = st.sampled_from((True, True, True, True, False))
 pages = st.integers(1, 4)
 scopes = st.sampled_from((0, 0, 1))
 
@@ -110,79 +78,6 @@ def without_history(head: Head) -> Head:
 def comparable(loaded: Loaded) -> Loaded:
     by_content = {digest: list(nodes) for digest, nodes in loaded.by_content.items()}
     return replace(loaded, head=without_history(loaded.head), by_content=by_content)
-
-
-@st.composite
-def operations(draw: st.DrawFn, current: dict[str, NodeRevision], fresh: str) -> tuple[Operation, ...]:
-    """Operations on one to three nodes, most of which have a chance on the current state.
-
-    `fresh` names evidence that nobody has offered before, as activations need it.
-    """
-    result: list[Operation] = []
-    for node_id in draw(st.lists(node_ids, min_size=1, max_size=3, unique=draw(often))):
-        held = current.get(node_id)
-        offered = draw(some_evidence)
-        if draw(often):
-            offered = (*offered, decision_evidence(f"{fresh} {node_id}"))
-        if held is None and draw(often):
-            result.append(draw(creations(node_id, offered)))
-        else:
-            expected = (held.revision if held else 0) + draw(sometimes_wrong)
-            result.extend(draw(changes(node_id, expected, current, offered)))
-    return tuple(result)
-
-
-@st.composite
-def creations(draw: st.DrawFn, node_id: str, offered: tuple[EvidenceInput, ...]) -> Operation:
-    draft = NodeDraft(
-        kind=draw(st.sampled_from(NodeKind)),
-        content=draw(st.sampled_from(CONTENTS)),
-        surroundings=draw(st.sampled_from(((), ("before",), ("before", "日本")))),
-        author=draw(st.sampled_from(("", "Ünïcode"))),
-        evidence=offered,
-        labels=draw(labels),
-    )
-    status = draw(st.sampled_from((NodeStatus.CANDIDATE, NodeStatus.ACTIVE)))
-    return Create(node_id=node_id, status=status, draft=draft)
-
-
-@st.composite
-def changes(
-    draw: st.DrawFn,
-    node_id: str,
-    expected: int,
-    current: dict[str, NodeRevision],
-    offered: tuple[EvidenceInput, ...],
-) -> list[Operation]:
-    name = draw(st.sampled_from(("corroborate", "revise", "revise", "activate", "relate", "unrelate", "set_status")))
-    if name == "activate":
-        return [Activate(node_id=node_id, expected_revision=expected, evidence=offered)]
-    if name == "corroborate":
-        return [Corroborate(node_id=node_id, expected_revision=expected, evidence=offered)]
-    if name == "revise":
-        return [
-            Revise(
-                node_id=node_id,
-                expected_revision=expected,
-                mode=ReviseMode.CORRECTION,
-                content=draw(st.none() | st.sampled_from(CONTENTS)),
-                set_labels=draw(labels),
-                remove_labels=frozenset(draw(labels)),
-                evidence=offered,
-            )
-        ]
-    if name == "set_status":
-        status = draw(st.sampled_from((NodeStatus.CONFLICTED, NodeStatus.SUPERSEDED, NodeStatus.ARCHIVED)))
-        return [SetStatus(node_id=node_id, expected_revision=expected, status=status, evidence=offered)]
-    relation = draw(relations)
-    other = current[relation.node_id].revision if relation.node_id in current else 1
-    inverse = Relation(relation.kind.inverse, node_id)
-    operation = AddRelation if name == "relate" else RemoveRelation
-    ends: list[Operation] = [
-        operation(node_id=node_id, expected_revision=expected, relation=relation),
-        operation(node_id=relation.node_id, expected_revision=other, relation=inverse),
-    ]
-    return ends if draw(often) else ends[:1]
 
 
 class SideBySide(RuleBasedStateMachine):

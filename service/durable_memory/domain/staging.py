@@ -292,8 +292,10 @@ class _Staging:
             if (node_id, item.uri, item.digest) not in self._known and (item.uri, item.digest) not in already
         ]
         if fresh:
-            draft.fresh.extend(fresh)
             draft.after = replace(draft.after, evidence=merge_evidence(f"{path}.evidence", draft.after.evidence, fresh))
+            # What a later operation of the set replaced was never part of a revision, and decides nothing.
+            kept = {item.identity for item in draft.after.evidence}
+            draft.fresh = [item for item in (*draft.fresh, *fresh) if item.identity in kept]
 
     def _revise(self, path: str, draft: _Draft, operation: Revise) -> None:
         after = draft.after
