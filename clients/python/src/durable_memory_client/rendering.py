@@ -26,7 +26,8 @@ _MIN_CONTENT_BYTES: Final = 32
 """A memory of which less would be left is left out."""
 
 # What a model or a careless reader may take for a mark: brackets of any script before m and a number.
-_IMITATION: Final = re.compile(r"([\[［【〔〖⟦])(?=\s*[mMｍＭ]\s*\d)")
+_INVISIBLE: Final = r"[\s\u200c-\u200f\u061c\u00ad]*"
+_IMITATION: Final = re.compile(rf"([\[［【〔〖⟦])(?={_INVISIBLE}[mMｍＭ]{_INVISIBLE}\d)")
 _CITED: Final = re.compile(r"[\[［【]\s*([mM]\d{1,4}(?:\s*[,;、，]\s*[mM]\d{1,4})*)\s*[\]］】]", re.ASCII)
 _NUMBER: Final = re.compile(r"\d+")
 

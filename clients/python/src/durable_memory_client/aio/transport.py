@@ -57,16 +57,20 @@ class Transport:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._channel: grpc.aio.Channel | None = None
+        self._unary: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     async def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
         """Raises: grpc.RpcError."""
-        call = self._open().unary_unary(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
+        channel = self._open()
+        call = self._unary.get(method.path)
+        if call is None:
+            call = self._unary[method.path] = channel.unary_unary(
+                method.path,
+                request_serializer=method.request_type.SerializeToString,
+                response_deserializer=method.response_type.FromString,
+            )
         return await call(request, timeout=timeout, metadata=self._connection.headers())
 
     async def upload(self, method: Method, requests: AsyncIterator[Message], timeout: float | None) -> Any:
