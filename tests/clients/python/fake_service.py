@@ -70,14 +70,20 @@ class FakeService(grpc.GenericRpcHandler):
     An RPC without a line answers with an empty message; a streaming one with an empty stream.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: tuple[bytes, bytes] | None = None) -> None:
+        """`certificate`: its key and itself, PEM, for a service that speaks TLS."""
         self.asked: list[Asked] = []
         self._answers: dict[str, list[Any]] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=16)
         self._server = grpc.server(self._pool)
         self._server.add_generic_rpc_handlers([self])
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        port = (
+            self._server.add_insecure_port("127.0.0.1:0")
+            if certificate is None
+            else self._server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([certificate]))
+        )
+        self.address = f"127.0.0.1:{port}"
 
     def __enter__(self) -> Self:
         self._server.start()

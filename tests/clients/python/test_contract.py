@@ -4,6 +4,7 @@ import copy
 import inspect
 import json
 import pickle
+import tomllib
 from importlib.machinery import SourceFileLoader
 from importlib.resources import files
 from importlib.util import module_from_spec, spec_from_loader
@@ -316,6 +317,11 @@ def test_the_package_has_the_data_that_all_languages_share():
     for name in ("reasons.json", "service_config.json"):
         packaged = files("durable_memory_client").joinpath(name).read_text("utf-8")
         assert json.loads(packaged) == json.loads((_SHARED / name).read_text("utf-8"))
+
+
+def test_the_version_is_that_of_the_distribution():
+    project = tomllib.loads((_ROOT / "clients" / "python" / "pyproject.toml").read_text("utf-8"))["project"]
+    assert durable_memory_client.__version__ == project["version"]
 
 
 def test_the_service_config_names_rpcs_that_exist():
