@@ -169,6 +169,20 @@ async def test_a_call_that_is_cancelled_while_it_is_decided_is_not_written(store
     assert await store.find_request(namespace, "ApplyChangeSet", "k") is None
 
 
+async def test_a_defect_of_the_writer_reaches_those_who_wait_and_ends_all_writing(store, namespace):
+    class Defective:
+        def execute(self, statement: str) -> None:
+            raise RuntimeError("defect")
+
+    await apply(store, namespace, create("n"))
+    real, store._database.writer = store._database.writer, Defective()
+    with pytest.raises(RuntimeError, match="defect"):
+        await apply(store, namespace, create("m"))
+    store._database.writer = real
+    assert (await _failure(apply(store, namespace, create("m")))).reason is Reason.DEPENDENCY_UNAVAILABLE
+    assert (await node(store, namespace, "n")).revision == 1
+
+
 async def test_a_failed_commit_that_was_rolled_back_is_definite(store, namespace):
     store._database.writer = WatchedCommits(store._database.writer, fails=1, code=sqlite3.SQLITE_FULL)
     assert (await _failure(apply(store, namespace, create("n"), key="k"))).reason is Reason.DEPENDENCY_UNAVAILABLE

@@ -65,7 +65,7 @@ def live_server_address(database: Path | str) -> str | None:
     """Where the process that serves a database listens; `None` if there is none, or it has not said yet."""
     try:
         descriptor = os.open(_lock_path(Path(database)), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:  # absent, or somebody else's: then the database is as well, and says so when it is opened
         return None
     try:
         if _try_lock(descriptor, fcntl.LOCK_SH):

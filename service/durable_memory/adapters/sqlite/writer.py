@@ -119,7 +119,12 @@ class Writer:
         self._post(self._opened.set_result, None)
         try:
             while group := self._next_group():
-                self._run(group)
+                try:
+                    self._run(group)
+                except Exception as error:  # noqa: BLE001 - a defect here must reach whoever waits, and end all writing
+                    self.stopped = True
+                    for job in group:
+                        job.fail(error)
                 self._post(self._answer, group)
         finally:
             try:
