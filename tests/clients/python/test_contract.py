@@ -347,3 +347,7 @@ def test_errors_survive_being_pickled():
         assert type(other) is type(error)
         assert vars(other) == vars(error)
         assert str(other) == str(error)
+
+
+def test_type_checkers_are_told_that_there_are_types():
+    assert files("durable_memory_client").joinpath("py.typed").is_file()
