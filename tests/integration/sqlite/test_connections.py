@@ -3,9 +3,11 @@
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from durable_memory.adapters import sqlite
 from durable_memory.adapters.sqlite.connection import connect
 from durable_memory.adapters.sqlite.statements import SQL
 
@@ -56,3 +58,9 @@ def test_the_namespaces_key_stands_in_every_statement_on_what_it_holds():
     for name, text in SQL.items():
         if re.search(r"^(SELECT|UPDATE|INSERT)", text, re.MULTILINE) and name not in alone:
             assert ":namespace_key" in text, name
+
+
+def test_every_statement_is_used():
+    package = Path(sqlite.__file__).parent
+    code = "\n".join(file.read_text("utf-8") for file in package.rglob("*.py"))
+    assert [name for name in SQL if f'"{name}"' not in code] == []
