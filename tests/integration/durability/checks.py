@@ -1,0 +1,209 @@
+"""What must hold between what callers know and what the service has kept. Each check returns what is wrong.
+
+`calls` and `readings` are one namespace's, all of them; `changes` is its whole history as it was listed after them.
+Where commands go on while the history is listed, the checks of what must not be there take the calls after it, those
+under way as unknown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from durable_memory_client import ChangeSet, WatchedChange
+from tests.integration.durability.history import Call, Fate, Key, Outcome, Reading, by_command, fate
+
+_CHAIN_START = "0" * 64
+
+
+def problems(
+    calls: Sequence[Call],
+    changes: Sequence[ChangeSet],
+    readings: Sequence[Reading] = (),
+    *,
+    later: Sequence[Call] | None = None,
+) -> list[str]:
+    """Everything that is wrong. `later`: the calls after the listing, if there were more."""
+    later = calls if later is None else later
+    return [
+        *gaps(changes),
+        *broken_chain(changes),
+        *applied_twice(changes),
+        *lost_acknowledgements(calls, changes),
+        *resurrected(later, changes),
+        *unexplained(later, changes),
+        *changed_answers(calls),
+        *out_of_order(calls),
+        *stale_readings(calls, readings),
+        *several_histories(calls, readings),
+    ]
+
+
+def gaps(changes: Sequence[ChangeSet]) -> list[str]:
+    """Namespace revisions are 1, 2, 3 and so on."""
+    return [
+        f"change set {place} has namespace revision {change.namespace_revision}"
+        for place, change in enumerate(changes, start=1)
+        if change.namespace_revision != place
+    ]
+
+
+def broken_chain(changes: Sequence[ChangeSet]) -> list[str]:
+    """Each chain digest is over the one before it, the revision and the digest of the change set."""
+    found = []
+    previous = _CHAIN_START
+    for change in changes:
+        if change.chain_digest != chained(previous, change.namespace_revision, change.digest):
+            found.append(f"the chain breaks at namespace revision {change.namespace_revision}")
+        previous = change.chain_digest
+    return found
+
+
+def chained(previous: str, namespace_revision: int, digest: str) -> str:
+    """The chain digest by its definition, written a second time: SHA-256 over parts with their lengths before them."""
+    hasher = hashlib.sha256()
+    for part in ("durablememory.dev/change-set-chain/v1", previous, str(namespace_revision), digest):
+        hasher.update(len(part.encode()).to_bytes(8, "big") + part.encode())
+    return hasher.hexdigest()
+
+
+def applied_twice(changes: Sequence[ChangeSet]) -> list[str]:
+    """A command makes one change set at most."""
+    counts = Counter(map(_key, changes))
+    return [f"{_name(key)} was applied {count} times" for key, count in counts.items() if count > 1]
+
+
+def lost_acknowledgements(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
+    """What was acknowledged is there, where the answer said; what was acknowledged as no change made none."""
+    made = {_key(change): change.namespace_revision for change in changes}
+    found = []
+    for call in calls:
+        if call.effect is None or made.get(call.key) == call.effect.revision:
+            continue
+        there = f"is at {made[call.key]}" if call.key in made else "is not there"
+        found.append(f"{_name(call.key)} was acknowledged at namespace revision {call.effect.revision}, and {there}")
+    return found
+
+
+def resurrected(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
+    """What was refused for certain is not there."""
+    refused = {key: attempts for key, attempts in by_command(calls).items() if fate(attempts) is Fate.REFUSED}
+    return [
+        f"{_name(_key(change))} was refused ({refused[_key(change)][-1].reason}), and is there at namespace revision "
+        f"{change.namespace_revision}"
+        for change in changes
+        if _key(change) in refused
+    ]
+
+
+def unexplained(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
+    """Nobody else writes to the namespace."""
+    sent = {call.key for call in calls}
+    return [f"{_name(_key(change))} was never sent" for change in changes if _key(change) not in sent]
+
+
+def changed_answers(calls: Sequence[Call]) -> list[str]:
+    """A repeated command gets the first answer, and once it has been applied it is not refused any more."""
+    found = []
+    for key, attempts in by_command(calls).items():
+        answers = list(dict.fromkeys(call.effect.answer for call in attempts if call.effect is not None))
+        if len(answers) > 1:
+            found.append(f"{_name(key)} was answered differently: {answers}")
+        acknowledged_at = min((call.ended for call in attempts if call.outcome is Outcome.OK), default=math.inf)
+        found += [
+            f"{_name(key)} was acknowledged, and then refused ({call.reason})"
+            for call in attempts
+            if call.is_verdict and call.began > acknowledged_at
+        ]
+    return found
+
+
+def out_of_order(calls: Sequence[Call]) -> list[str]:
+    """What was answered before another command was first sent has the lower namespace revision."""
+    spans = []
+    for key, attempts in by_command(calls).items():
+        answered = [call for call in attempts if call.effect is not None and call.effect.revision is not None]
+        if answered:
+            effect = answered[0].effect
+            assert effect is not None
+            assert effect.revision is not None
+            spans.append((attempts[0].began, min(call.ended for call in answered), effect.revision, key))
+    found = []
+    by_end = sorted(spans, key=lambda span: span[1])
+    highest: tuple[int, Key | None] = (0, None)
+    done = 0
+    for began, _, revision, key in sorted(spans):
+        while done < len(by_end) and by_end[done][1] < began:
+            highest = max(highest, (by_end[done][2], by_end[done][3]), key=lambda seen: seen[0])
+            done += 1
+        if highest[1] is not None and revision < highest[0]:
+            found.append(f"{_name(key)} got {revision} after {_name(highest[1])} had got {highest[0]}")
+    return found
+
+
+def stale_readings(calls: Sequence[Call], readings: Sequence[Reading]) -> list[str]:
+    """A change token that is read after an answer is not behind it; an answer's own is not behind its change set."""
+    found = [
+        f"{_name(call.key)} made {call.effect.revision}, and its change token is {call.token_revision}"
+        for call in calls
+        if call.effect is not None and (call.effect.revision or 0) > (call.token_revision or 0)
+    ]
+    known = sorted(
+        [(call.ended, call.effect.revision or 0) for call in calls if call.effect is not None]
+        + [(reading.ended, reading.revision) for reading in readings]
+    )
+    done = highest = 0
+    for reading in sorted(readings, key=lambda reading: reading.began):
+        while done < len(known) and known[done][0] < reading.began:
+            highest = max(highest, known[done][1])
+            done += 1
+        if reading.revision < highest:
+            found.append(f"change token {reading.revision} was read after {highest} was known")
+    return found
+
+
+def several_histories(calls: Sequence[Call], readings: Sequence[Reading]) -> list[str]:
+    """The history id stays what it was."""
+    ids = {call.history_id for call in calls if call.history_id} | {one.history_id for one in readings}
+    return [f"there are several histories: {sorted(ids)}"] if len(ids) > 1 else []
+
+
+def torn(watched: Iterable[WatchedChange]) -> list[str]:
+    """Each change set has exactly the node revisions that it names, and each node is at 1, 2, 3 and so on."""
+    found = []
+    latest: dict[str, int] = {}
+    for change in watched:
+        at = change.change_set.namespace_revision
+        named = {(one.citation.node_id, one.citation.node_revision) for one in change.change_set.changes}
+        carried = {(node.id, node.revision) for node in change.nodes}
+        if named != carried or any(node.valid_from != at for node in change.nodes):
+            found.append(f"namespace revision {at} names {sorted(named)}, and carries {sorted(carried)}")
+        for node_id, revision in sorted(named):
+            if revision != latest.get(node_id, 0) + 1:
+                found.append(f"node {node_id} went from revision {latest.get(node_id, 0)} to {revision}")
+            latest[node_id] = revision
+    return found
+
+
+def mixed_up(watched: Iterable[WatchedChange], texts: Mapping[Key, str]) -> list[str]:
+    """Each content that a change set brought is its command's; `texts` has what it begins with."""
+    found = []
+    for change in watched:
+        key = _key(change.change_set)
+        brought = {one.citation.node_id for one in change.change_set.changes if one.content_changed}
+        found += [
+            f"{_name(key)} brought node {node.id} the text {node.content!r}"
+            for node in change.nodes
+            if node.id in brought and not node.content.startswith(texts.get(key, ""))
+        ]
+    return found
+
+
+def _key(change: ChangeSet) -> Key:
+    return (change.method, change.idempotency_key)
+
+
+def _name(key: Key) -> str:
+    return f"{key[0]} {key[1]}"

@@ -1,0 +1,87 @@
+"""The plug is pulled while everybody writes: what was acknowledged is there once, and the rest can be found out."""
+
+import asyncio
+import logging
+import random
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.conftest import StartServer
+from tests.integration.durability.deployment import Tenancy, connect
+from tests.integration.durability.history import Outcome
+from tests.integration.durability.recorder import unknown_and_applied
+from tests.processes.server import ServerProcess
+
+# Twenty kills of each store, in two parts that run beside each other.
+_KILLS = 10
+_SEEDS = (1, 2)
+_REPEATED = 150
+
+_log = logging.getLogger(__name__)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+async def test_kill_9_under_load_loses_nothing_that_was_acknowledged(store: str, start_server: StartServer, seed: int):
+    server = start_server(store)
+    rng = random.Random(seed)
+    async with AsyncExitStack() as stack:
+        tenancies = []
+        for scope in ("project-a", "project-b"):
+            client = await stack.enter_async_context(connect(server, scope))
+            tenancy = Tenancy([client], seed=f"{seed}/{scope}")
+            stack.push_async_callback(tenancy.close)
+            tenancies.append(tenancy)
+        for tenancy in tenancies:
+            tenancy.start()
+        for _ in range(_KILLS):
+            await _load(rng, tenancies)
+            await _kill9_and_restart(server)
+            for tenancy in tenancies:
+                await tenancy.check()
+        for tenancy in tenancies:
+            await tenancy.stop()
+            await tenancy.settle()
+            await tenancy.check_everything()
+        await _nothing_moves_while_nobody_writes(server, tenancies, rng)
+    for tenancy in tenancies:
+        _report(tenancy)
+
+
+async def _load(rng: random.Random, tenancies: list[Tenancy]) -> None:
+    """Return at a moment that nobody could foresee, after there was some work; often just when a call was sent."""
+    tenancy = rng.choice(tenancies)
+    await asyncio.wait_for(tenancy.recorder.sent(rng.randint(10, 60)), 30.0)
+    await asyncio.sleep(rng.uniform(0.0, 0.006))
+
+
+async def _kill9_and_restart(server: ServerProcess) -> None:
+    await asyncio.to_thread(server.kill9)
+    await asyncio.to_thread(server.restart)
+
+
+async def _nothing_moves_while_nobody_writes(
+    server: ServerProcess, tenancies: list[Tenancy], rng: random.Random
+) -> None:
+    standing = [await tenancy.standing() for tenancy in tenancies]
+    await _kill9_and_restart(server)
+    assert [await tenancy.standing() for tenancy in tenancies] == standing
+    for tenancy in tenancies:
+        await tenancy.repeat(rng, _REPEATED)
+    assert [await tenancy.standing() for tenancy in tenancies] == standing
+    for tenancy in tenancies:
+        await tenancy.check_everything()
+
+
+def _report(tenancy: Tenancy) -> None:
+    calls = tenancy.recorder.calls
+    committed = {
+        (change.change_set.method, change.change_set.idempotency_key): change.change_set.committed_at.timestamp()
+        for change in tenancy.follower.changes
+    }
+    in_doubt, applied = unknown_and_applied(calls, committed)
+    counts = {outcome.value: sum(call.outcome is outcome for call in calls) for outcome in Outcome}
+    _log.info("attempts %s, commands in doubt %d, of these applied %d", counts, in_doubt, applied)
+    # Otherwise nothing was shown.
+    assert counts["ok"] > 10 * _KILLS
+    assert in_doubt
