@@ -162,6 +162,15 @@ async def test_what_is_not_active_is_never_related(world: World) -> None:
     ]
 
 
+async def test_what_is_excluded_takes_no_lookup_from_others(world: World) -> None:
+    await world.open(related_lookups=1)
+    for node_id, content in (("a", "tea"), ("b", "cup"), ("c", "kettle")):
+        await world.remember(content, node_id)
+    await related(world, RelationKind.RELATED_TO, "a", "b")
+    await related(world, RelationKind.RELATED_TO, "a", "c")
+    assert await world.recall("tea", filter=LexicalFilter(excluded_ids=frozenset({"b"}))) == ["a", "c"]
+
+
 async def test_a_contradiction_marks_both_and_leads_to_neither(world: World) -> None:
     await world.open(related_lookups=8)
     await world.remember("tea in the morning", "a")

@@ -128,7 +128,7 @@ async def test_a_page_never_holds_what_was_committed_after_its_token(world: Worl
 
     async def write() -> None:
         hooked.before.clear()
-        await world.put("a", "milk")
+        await world.put("a", f"milk {await world.revision()}")
 
     hooked.before["list_revisions"] = write
     page = await reader.list_revisions(world.call, "a", after_revision=0, limit=9)

@@ -94,6 +94,15 @@ async def test_using_a_run_keeps_it_from_being_idle(world: World) -> None:
     await world.app.access.admit(world.request("AdmitMemories"), "assistant", run.context_id, items(node.ref))
 
 
+async def test_a_host_whose_clock_is_behind_does_not_make_a_run_look_idle(world: World) -> None:
+    await world.open()
+    run = (await world.begin()).run
+    world.clock.advance(-RUN_IDLE_MAX / 2)
+    await world.app.access.admit(world.request("AdmitMemories"), "assistant", run.context_id, items())
+    world.clock.advance(RUN_IDLE_MAX / 2 + RUN_IDLE_MAX)
+    await world.app.access.admit(world.request("AdmitMemories"), "assistant", run.context_id, items())
+
+
 async def test_ending_twice_is_no_error_and_changes_nothing(world: World) -> None:
     await world.open()
     run = (await world.begin()).run

@@ -206,7 +206,9 @@ async def test_an_export_goes_into_a_namespace_of_its_own_name(world: World, els
 # Writes during an export
 
 
-@pytest.mark.parametrize("held_up", ["export_requests", "list_sessions", "list_events"])
+@pytest.mark.parametrize(
+    "held_up", ["export_requests", "list_sessions", "export_bindings", "export_runs", "list_events"]
+)
 async def test_an_export_that_others_write_beside_can_be_imported(world: World, elsewhere: World, held_up: str) -> None:
     await fill(world)
     hooked = _HookedExports(world.store)
@@ -241,11 +243,20 @@ async def test_an_export_that_others_write_beside_can_be_imported(world: World, 
 class _HookedExports(HookedStore):
     """Holds up the export streams too."""
 
-    async def export_requests(self, namespace: Any) -> Any:
-        if "export_requests" in self.before:
-            await self.before["export_requests"]()
-        async for record in self._store.export_requests(namespace):
+    async def _held_up(self, name: str, namespace: Any) -> Any:
+        if name in self.before:
+            await self.before[name]()
+        async for record in getattr(self._store, name)(namespace):
             yield record
+
+    def export_requests(self, namespace: Any) -> Any:
+        return self._held_up("export_requests", namespace)
+
+    def export_bindings(self, namespace: Any) -> Any:
+        return self._held_up("export_bindings", namespace)
+
+    def export_runs(self, namespace: Any) -> Any:
+        return self._held_up("export_runs", namespace)
 
 
 # Damage
@@ -434,9 +445,8 @@ async def test_an_active_memory_that_was_revised_without_a_decision_is_found(
     records: Records, elsewhere: World, change: dict[str, Any]
 ) -> None:
     place = node_at(records, "b", 2)
-    await refuses(
-        elsewhere, rechained(changed(records, place, **change)), place, "a memory is ACTIVE without a decision"
-    )
+    forged = rechained(changed(records, place, decided_by="owner", **change))  # it still has its first decision
+    await refuses(elsewhere, forged, place, "a memory is ACTIVE without a decision")
 
 
 async def test_a_frozen_memory_that_was_revised_is_found(world: World, elsewhere: World) -> None:

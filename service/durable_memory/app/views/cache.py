@@ -50,11 +50,10 @@ class ViewStatistics:
 
 @dataclass(slots=True)
 class _Entry:
-    """One namespace. `loads` tells the views that were derived from one load from those of the next."""
+    """One namespace."""
 
     view: View | None = None
     nbytes: int = 0
-    loads: int = 0
     advance: asyncio.Task[None] | None = None
     compacting: bool = False
 
@@ -164,9 +163,7 @@ class ViewCache:
             return await asyncio.to_thread(view.extended, head, nodes)
         self._loads += 1
         documents = await self._active(namespace, head)
-        loaded = await asyncio.to_thread(View.built, head, documents)
-        entry.loads += 1
-        return loaded
+        return await asyncio.to_thread(View.built, head, documents)
 
     async def _is_extension(self, namespace: Namespace, key: ViewKey, head: Head) -> bool:
         """Whether `head` was built on the state that `key` names, and is not too far from it.
@@ -217,14 +214,13 @@ class ViewCache:
             return
         index, work = entry.view.index.begin_compaction()
         self._replace(key, entry, View(entry.view.key, index))
-        loads = entry.loads
 
         async def run() -> None:
             try:
                 segment = await asyncio.to_thread(work.run)
-                while entry.advance is not None:  # it extends the index that this must not overtake
+                while entry.advance is not None:  # its view would take the place of the one that this made
                     await asyncio.wait([entry.advance])
-                if entry.view is not None and entry.loads == loads and self._entries.get(key) is entry:
+                if entry.view is not None and self._entries.get(key) is entry:
                     self._replace(key, entry, View(entry.view.key, entry.view.index.adopt(work, segment)))
             finally:
                 entry.compacting = False
