@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 
 from durable_memory.app.transfer_records import ExportFooter, ExportHeader, ExportRecord, SessionExport, TransferCounts
 from durable_memory.domain.access import AccessEvent, AccessKind
-from durable_memory.domain.canonical import JsonObject
+from durable_memory.domain.canonical import JsonObject, canonical_json
 from durable_memory.domain.change_set import ChangeSetRecord, NodeChange
-from durable_memory.domain.errors import invalid_field
+from durable_memory.domain.errors import invalid_field, limit_exceeded
 from durable_memory.domain.evidence import Evidence, EvidenceInput, EvidenceKind
 from durable_memory.domain.limits import (
     AUTHOR_MAX_BYTES,
@@ -22,6 +22,7 @@ from durable_memory.domain.limits import (
     CONTENT_MAX_BYTES,
     EVIDENCE_MAX_COUNT,
     LABEL_VALUE_MAX_BYTES,
+    LABELS_MAX_COUNT,
     NOTE_MAX_BYTES,
     RELATIONS_MAX_COUNT,
 )
@@ -50,7 +51,7 @@ from durablememory.v1 import access_pb2, change_set_pb2, node_pb2, session_pb2
 from durablememory.v1 import transfer_pb2 as pb
 
 _OPERATION_NAMES: Final = {number: name for name, number in OPERATION_KINDS.items()}
-_RESULT_MAX_CHARACTERS: Final = 1_048_576
+_RESULT_MAX_BYTES: Final = 1_048_576
 
 
 def decode_record(field: str, given: pb.ExportRecord) -> ExportRecord:
@@ -87,7 +88,7 @@ def _header(field: str, given: pb.ExportHeader) -> ExportHeader:
 def _node(field: str, given: node_pb2.Node) -> NodeRevision:
     at_most(f"{field}.evidence", given.evidence, EVIDENCE_MAX_COUNT)
     at_most(f"{field}.relations", given.relations, RELATIONS_MAX_COUNT)
-    label_keys(f"{field}.labels", given.labels)
+    label_keys(f"{field}.labels", given.labels, limit=LABELS_MAX_COUNT + 1)  # a rejection adds one of the server's
     return NodeRevision(
         node_id=check_name(f"{field}.id", given.id),
         revision=revision(f"{field}.revision", given.revision),
@@ -178,9 +179,12 @@ def _request(field: str, given: pb.RequestRecord) -> RequestRecord:
 
 
 def _result(field: str, text: str) -> JsonObject:
-    check_text(field, text, _RESULT_MAX_CHARACTERS)
+    size = len(text.encode())
+    if size > _RESULT_MAX_BYTES:
+        raise limit_exceeded(field, _RESULT_MAX_BYTES, size, "bytes")
     try:
         value = json.loads(text)
+        canonical_json(value)  # of which its digest is made: no NaN, and no integer that is not exact everywhere
     except (ValueError, RecursionError) as error:
         raise invalid_field(field, "is not JSON") from error
     if not isinstance(value, dict):
