@@ -1,0 +1,1 @@
+"""Vectors as values: what is embedded, generations, segments, manifests, leases, receipts, fusion. Pure."""

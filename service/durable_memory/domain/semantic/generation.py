@@ -1,0 +1,90 @@
+"""Semantic generations: one exact way to make and compare vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from durable_memory.domain.canonical import digest_bytes, digest_json
+from durable_memory.domain.namespace import Namespace
+
+EMBEDDED_TEXT_FORM: Final = "nearest-surrounding,author,content/v1"
+"""Names how a passage is made of a node (`embedded_text`); another form is another generation."""
+
+
+class Normalization(StrEnum):
+    """What was done to a vector before it is kept. Names equal the contract's."""
+
+    NONE = "NONE"
+    L2 = "L2"
+
+
+class Metric(StrEnum):
+    """How vectors are compared. Over L2-normalised vectors both are the dot product. Names equal the contract's."""
+
+    COSINE = "COSINE"
+    DOT_PRODUCT = "DOT_PRODUCT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Who makes the vectors of a partition, and how.
+
+    `revision` names the model's exact weights and everything around them that changes a vector (prefixes, caps).
+    `similarity_floor` is the cosine that unrelated texts reach with this model: what the convex fusion takes as 0 where
+    fewer hits than its candidate limit are there.
+    """
+
+    provider: str
+    model: str
+    revision: str
+    dimension: int
+    normalization: Normalization = Normalization.L2
+    metric: Metric = Metric.COSINE
+    text_form: str = EMBEDDED_TEXT_FORM
+    similarity_floor: float = 0.0
+
+    @property
+    def model_digest(self) -> str:
+        """What cached vectors are keyed by, beside the digest of their text: 64 hexadecimal digits."""
+        return digest_json(
+            "embedding-model/v1",
+            {
+                "dimension": self.dimension,
+                "model": self.model,
+                "normalization": self.normalization.value,
+                "provider": self.provider,
+                "revision": self.revision,
+            },
+        )
+
+    @property
+    def authority_digest(self) -> str:
+        """What sessions bind to and partitions are made for: 64 hexadecimal digits over every field."""
+        return digest_json(
+            "semantic-generation/v1",
+            {
+                "metric": self.metric.value,
+                "model_digest": self.model_digest,
+                "similarity_floor": self.similarity_floor,
+                "text_form": self.text_form,
+            },
+        )
+
+    def with_dimension(self, dimension: int) -> Generation:
+        """The same provider and model where the served dimension turned out to be `dimension`."""
+        return replace(self, dimension=dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The vectors of one namespace in one generation."""
+
+    namespace: Namespace
+    authority_digest: str
+
+    @property
+    def name(self) -> str:
+        """64 hexadecimal digits over namespace and generation, each with its length before it."""
+        return digest_bytes("partition/v1", self.namespace.key, self.authority_digest.encode()).hex()

@@ -1,0 +1,102 @@
+"""The vector index: published segments of each partition, and how a new state replaces the old one.
+
+It is derived state: everything here can be lost and rebuilt. Promises that every adapter keeps:
+
+- **Compare and swap.** `publish` changes nothing unless all hold at one moment: the publisher's lease lives and is its
+  own, its fence is not below the highest seen, the index revision is the expected one, the descriptor is the same (or
+  nothing was published yet), and every segment listed is there with its length. Then the segment list, revision
+  (plus one), history digest, fence and source are replaced together; a reader sees the old or the new state, never
+  half of one.
+- **Repeatable.** A publication carries a nonce; repeating one that happened returns its manifest.
+- **Staged segments expire** unless renewed or published. Replaced segments stay readable for a grace period.
+- Partitions never meet: a conflict in one is invisible to every other.
+
+Errors: DomainError with INDEX_REVISION_CONFLICT (expected, actual), LEASE_FENCED, DIMENSION_MISMATCH (another
+descriptor), DATA_CORRUPTED (a listed segment is missing or damaged), DEPENDENCY_UNAVAILABLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.manifest import Descriptor, Manifest, SegmentEntry
+from durable_memory.ports.leases import Lease
+
+
+class Consistency(StrEnum):
+    """What a backend can promise of publications."""
+
+    INDEX_REVISION_CAS = "INDEX_REVISION_CAS"
+    """All of the module's docstring, across processes."""
+
+    LAST_WRITER_WINS = "LAST_WRITER_WINS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A new state of a partition. `segments` lists all of it: kept, changed and staged ones, in order."""
+
+    partition: Partition
+    lease: Lease
+    expected_index_revision: int
+    descriptor: Descriptor
+    segments: tuple[SegmentEntry, ...]
+    staged_ids: frozenset[str]
+    source_history_id: str
+    source_revision: int
+    nonce: str
+
+
+class VectorIndex(Protocol):
+    """See the module's docstring."""
+
+    @property
+    def consistency(self) -> Consistency: ...
+
+    async def open(self) -> None:
+        """Connect, load scripts, and refuse a backend that would evict what was published.
+
+        Raises: DEPENDENCY_UNAVAILABLE, NOT_SERVING (maxmemory-policy).
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+    async def check(self) -> None:
+        """One cheap round trip, for readiness."""
+        ...
+
+    async def manifest(self, partition: Partition) -> Manifest | None:
+        """The published state, `None` if there is none. One read."""
+        ...
+
+    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
+        """Of several partitions, in as few round trips as the backend allows."""
+        ...
+
+    async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
+        """Encoded segments of those that are there; a missing one is simply missing (read the manifest again)."""
+        ...
+
+    async def stage(self, partition: Partition, segment_id: str, encoded: bytes, *, ttl_seconds: float) -> None:
+        """Put one segment beside the published state, under an id that nobody has used. Whole values only."""
+        ...
+
+    async def keep_staged(self, partition: Partition, segment_ids: Collection[str], *, ttl_seconds: float) -> None:
+        """Let staged segments live for another while. Raises: LEASE_FENCED if one is gone: the stage took too long."""
+        ...
+
+    async def publish(self, publication: Publication) -> Manifest:
+        """Replace the published state; see the module's docstring."""
+        ...
+
+    async def clear(self, partition: Partition, lease: Lease) -> None:
+        """Forget the partition, manifest and segments, but not its highest fence.
+
+        Raises: LEASE_FENCED.
+        """
+        ...
