@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from durable_memory.app.views.layers import Layer, LayerStack
 from durable_memory.app.views.query_scores import QueryScores
-from durable_memory.app.views.scoring import TermImpact, TermScorer
+from durable_memory.app.views.scoring import TermScorer
 from durable_memory.app.views.selection import passing, place
 from durable_memory.domain.lexical.bm25f import term_score
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE
@@ -91,8 +92,7 @@ def explain(
     found = stack.find(node_id)
     if found is None:
         terms = tuple(
-            ExplainedTerm(term, impact.frequency, impact.weight, (), 0.0, 0.0)
-            for term, impact in zip(scores.terms, scores.impacts, strict=True)
+            ExplainedTerm(term, frequency, weight, (), 0.0, 0.0) for term, frequency, weight in _statistics(scores)
         )
         return LexicalExplanation(node_id, None, terms, 0.0, 0.0, None, 0.0, LexicalCut.NOT_INDEXED)
     layer, local = found
@@ -115,8 +115,8 @@ def explain(
         kept = np.where((shares >= min_score) & (passed >= floor), passed, 0.0)
         cut = LexicalCut.LIMIT if place(stack.layers, kept, node_id, score, updated) > limit else None
     terms = tuple(
-        _explained(scorer, layer, local, term, impact, len(scores.terms))
-        for term, impact in zip(scores.terms, scores.impacts, strict=True)
+        _explained(scorer, layer, local, term, frequency, weight, len(scores.terms))
+        for term, frequency, weight in _statistics(scores)
     )
     return LexicalExplanation(node_id, int(layer.segment.revisions[local]), terms, score, share, rank, floor, cut)
 
@@ -141,8 +141,13 @@ def _refusal(layer: Layer, local: int, filter: LexicalFilter) -> LexicalCut | No
     return None
 
 
+def _statistics(scores: QueryScores) -> Iterable[tuple[str, int, float]]:
+    """Each term with its document frequency and its weight."""
+    return zip(scores.terms, scores.matches.frequencies, scores.matches.weights, strict=True)
+
+
 def _explained(
-    scorer: TermScorer, layer: Layer, local: int, term: str, impact: TermImpact, term_count: int
+    scorer: TermScorer, layer: Layer, local: int, term: str, document_count: int, weight: float, term_count: int
 ) -> ExplainedTerm:
     counts = layer.segment.postings[scorer.profile].counts_of(term, local)
     if scorer.profile == COVERAGE_PROFILE:
@@ -150,5 +155,5 @@ def _explained(
         contribution = frequency / term_count
     else:
         frequency = scorer.weighted_frequency(layer, local, counts)
-        contribution = term_score(impact.weight, frequency)
-    return ExplainedTerm(term, impact.frequency, impact.weight, counts, frequency, contribution)
+        contribution = term_score(weight, frequency)
+    return ExplainedTerm(term, document_count, weight, counts, frequency, contribution)

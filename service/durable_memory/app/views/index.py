@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final
 
 import numpy as np
 
 from durable_memory.app.views.explanation import LexicalExplanation, explain
 from durable_memory.app.views.layers import Compaction, LayerStack
 from durable_memory.app.views.query_scores import QueryScores
-from durable_memory.app.views.scoring import TermImpacts, TermScorer
+from durable_memory.app.views.scoring import TermScorer
 from durable_memory.app.views.segment import Segment
 from durable_memory.app.views.selection import best, passing
 from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE, LEXICAL_PROFILES
 from durable_memory.domain.lexical.query import (
     ANY_DOCUMENT,
+    QUERY_MAX_TERMS,
     LexicalFilter,
     LexicalHit,
     most_selective_terms,
 )
-
-_MEMO_SHARE: Final = 8
-"""The memo of term impacts may take the size of the index divided by this, for each profile."""
 
 
 class LexicalIndex:
@@ -33,11 +30,11 @@ class LexicalIndex:
     those of `domain/lexical/reference.py` over the same documents, bit for bit, whatever way led here.
     """
 
-    __slots__ = ("_impacts", "_stack")
+    __slots__ = ("_scorers", "_stack")
 
     def __init__(self, stack: LayerStack) -> None:
         self._stack = stack
-        self._impacts: dict[str, TermImpacts] = {}
+        self._scorers: dict[str, TermScorer] = {}
 
     @classmethod
     def build(
@@ -74,9 +71,8 @@ class LexicalIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, with the most that the memos may take."""
-        share = self._stack.nbytes // _MEMO_SHARE
-        return self._stack.nbytes + share * len(self.profiles)
+        """Bytes of memory."""
+        return self._stack.nbytes
 
     @property
     def needs_compaction(self) -> bool:
@@ -97,8 +93,9 @@ class LexicalIndex:
         passes = passing(self._stack.layers, filter)
         if passes is None:
             return len(self)
-        dead = [layer.start + layer.dead for layer in self._stack.layers]
-        passes[np.concatenate(dead)] = False
+        alive = self._stack.is_alive()
+        if alive is not None:
+            passes &= alive
         return int(np.count_nonzero(passes))
 
     def search(
@@ -133,7 +130,7 @@ class LexicalIndex:
         floor = min_relative_score * float(values.max()) if min_relative_score > 0.0 else 0.0
         found = scores.at_least(floor, limit)
         ranking = best(self._stack.layers, found, values[found], limit)
-        matched = scores.matched(np.array([number for number, _ in ranking], dtype=np.intp))
+        matched = scores.matched([number for number, _ in ranking])
         hits = []
         for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=True), start=1):
             node_id, revision = self._stack.identity(number)
@@ -158,7 +155,7 @@ class LexicalIndex:
         """
         return explain(
             self._stack,
-            self._impacts_of(profile).scorer,
+            self._scorer(profile),
             self._scores(query, profile),
             node_id,
             limit=limit,
@@ -168,20 +165,23 @@ class LexicalIndex:
         )
 
     def _scores(self, query: str, profile: str) -> QueryScores:
-        impacts = self._impacts_of(profile)
-        terms = most_selective_terms(
-            LEXICAL_PROFILES[profile].query_tokens(query), lambda term: impacts.of(term).frequency
-        )
+        scorer = self._scorer(profile)
+        tokens = LEXICAL_PROFILES[profile].query_tokens(query)
+        # Only a choice among too many needs to know how frequent they are.
+        frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
+        terms = most_selective_terms(tokens, frequencies.__getitem__)
         return QueryScores(
-            terms, [impacts.of(term) for term in terms], self._stack.size, coverage=profile == COVERAGE_PROFILE
+            terms,
+            scorer.matches(terms),
+            scorer.is_alive,
+            self._stack.size,
+            coverage=profile == COVERAGE_PROFILE,
         )
 
-    def _impacts_of(self, profile: str) -> TermImpacts:
-        impacts = self._impacts.get(profile)
-        if impacts is None:
+    def _scorer(self, profile: str) -> TermScorer:
+        scorer = self._scorers.get(profile)
+        if scorer is None:
             if profile not in self.profiles:
                 raise KeyError(profile)
-            stack = self._stack
-            scorer = TermScorer(stack.layers, profile, stack.document_count, stack.totals)
-            impacts = self._impacts.setdefault(profile, TermImpacts(scorer, stack.nbytes // _MEMO_SHARE))
-        return impacts
+            scorer = self._scorers.setdefault(profile, TermScorer(self._stack, profile))
+        return scorer

@@ -65,15 +65,6 @@ class Layer:
             return self
         return replace(self, dead=np.union1d(self.dead, numbers))
 
-    def living(self, documents: NDArray[np.int32]) -> NDArray[np.bool_] | None:
-        """Which of `documents` (ascending numbers) are not dead, `None` for all of them."""
-        if not len(self.dead):
-            return None
-        places = np.searchsorted(self.dead, documents)
-        places[places == len(self.dead)] = 0
-        alive: NDArray[np.bool_] = self.dead[places] != documents
-        return None if alive.all() else alive
-
 
 @dataclass(frozen=True, slots=True)
 class FieldTotals:
@@ -142,6 +133,15 @@ class LayerStack:
             if number >= 0 and layer.is_alive(number):
                 return layer, number
         return None
+
+    def is_alive(self) -> NDArray[np.bool_] | None:
+        """bool [documents of the index], `None` where all are alive."""
+        if not any(len(layer.dead) for layer in self.layers):
+            return None
+        alive = np.ones(self.size, dtype=np.bool_)
+        for layer in self.layers:
+            alive[layer.start + layer.dead] = False
+        return alive
 
     def identity(self, number: int) -> tuple[str, int]:
         """Id and revision of the document of that number within the index."""
