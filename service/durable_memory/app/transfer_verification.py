@@ -21,6 +21,7 @@ from durable_memory.app.transfer_records import (
 from durable_memory.domain.access import AccessEvent, AccessKind
 from durable_memory.domain.change_set import CHAIN_START, ChangeSetRecord, NodeChange, chain
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.limits import IMPORT_MAX_CONTEXTS
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, Relation, content_digest
 from durable_memory.domain.session import Context, Run
@@ -179,7 +180,8 @@ class _Verification:
 
     def _run(self, place: int, run: Run) -> None:
         _require(place, run.session_id in self._sessions, "a run belongs to no session")
-        _require(place, 0 <= run.sequence <= 10_000_000, "a run's sequence is out of bounds")
+        room = IMPORT_MAX_CONTEXTS - len(self._contexts)
+        _require(place, 0 <= run.sequence < room, "the runs have more contexts than an import may bring")
         contexts = [
             Context.of(run.session_id, run.run_id, run.incarnation, sequence) for sequence in range(run.sequence + 1)
         ]

@@ -48,6 +48,9 @@ SNAPSHOT_MAX_BYTES: Final = 256 * 1024 * 1024
 IMPORT_MAX_BYTES: Final = 2 * 1024 * 1024 * 1024
 """All records of one import together: they are verified as a whole before any is written, so they are held."""
 
+IMPORT_MAX_CONTEXTS: Final = 1_000_000
+"""Contexts of all runs of one import: a run says only how many it has had, so a small file could claim any number."""
+
 NAMESPACE_MAX_ACTIVE_NODES: Final = 100_000
 NAMESPACE_MAX_ACTIVE_BYTES: Final = 256 * 1024 * 1024
 """Content, surroundings and author of the ACTIVE nodes of one namespace: what a view has to hold."""

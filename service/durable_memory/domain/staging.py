@@ -280,7 +280,8 @@ class _Staging:
         check_transition(draft.after.node_id, source, status)
         draft.after = replace(draft.after, status=status)
         draft.status_set = True
-        if source is NodeStatus.CANDIDATE and status is NodeStatus.TOMBSTONED:
+        refused = source is NodeStatus.CANDIDATE and status is NodeStatus.TOMBSTONED
+        if refused and self._actor.may_activate:  # by anybody else it is a proposal taken back, which binds nobody
             draft.after = replace(draft.after, labels={**draft.after.labels, REJECTED_LABEL: REJECTED_VALUE})
 
     def _add_evidence(self, path: str, draft: _Draft, offered: tuple[EvidenceInput, ...]) -> None:

@@ -232,6 +232,15 @@ async def test_a_rejection_leaves_a_tombstone_that_says_so(world: World) -> None
     assert item.node.rejected
 
 
+async def test_a_proposal_that_is_taken_back_is_not_a_refusal(world: World) -> None:
+    writer = world.as_caller(WRITER)
+    await propose(writer, proposal("tea", node_id="a"))
+    await writer.apply(SetStatus(node_id="a", expected_revision=1, status=NodeStatus.TOMBSTONED))
+    assert not (await world.node("a")).rejected
+    (again,) = (await propose(writer, proposal("tea", node_id="b"))).items
+    assert again.outcome is ProposalOutcome.CREATED
+
+
 async def test_nobody_activates_without_the_role(world: World) -> None:
     await propose(world, proposal("tea", node_id="a"))
     with refused(Reason.PERMISSION_DENIED, required_role="activator"):

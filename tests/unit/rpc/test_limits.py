@@ -54,7 +54,7 @@ DURATIONS = {
     "run_idle_timeout": ("RUN_IDLE_MAX", "session.proto", "idle for an hour", timedelta(hours=1)),
 }
 OF_THE_SERVER = {"max_request_bytes": 1_111, "max_response_bytes": 2_222}
-NOT_REPORTED = {"SERVER_LABEL_PREFIX"}
+NOT_REPORTED = {"SERVER_LABEL_PREFIX", "IMPORT_MAX_CONTEXTS"}
 
 
 def comments_of(file):

@@ -27,6 +27,9 @@ _PAGE: Final = 2_000
 _DELTA_MAX_CHANGE_SETS: Final = 500
 """A view further behind than this is loaded again."""
 
+_LOADS_AT_ONCE: Final = 2
+"""Full loads that run beside each other; while one runs it takes several times the memory of its view."""
+
 _DELTA_MAX_INLINE: Final = 32
 """Changed nodes up to which the index is extended on the event loop; more go to a thread."""
 
@@ -75,6 +78,7 @@ class ViewCache:
         self._view_max = min(view_max_bytes, budget_bytes)
         self._load_timeout = load_timeout_seconds
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._loading = asyncio.Semaphore(_LOADS_AT_ONCE)
         self._refused: OrderedDict[bytes, Head] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
@@ -161,9 +165,10 @@ class ViewCache:
             if len(nodes) <= _DELTA_MAX_INLINE:
                 return view.extended(head, nodes)
             return await asyncio.to_thread(view.extended, head, nodes)
-        self._loads += 1
-        documents = await self._active(namespace, head)
-        return await asyncio.to_thread(View.built, head, documents)
+        async with self._loading:
+            self._loads += 1
+            documents = await self._active(namespace, head)
+            return await asyncio.to_thread(View.built, head, documents)
 
     async def _is_extension(self, namespace: Namespace, key: ViewKey, head: Head) -> bool:
         """Whether `head` was built on the state that `key` names, and is not too far from it.
