@@ -6,8 +6,8 @@ no provider call. Everything here is written in short transactions of its own; n
 Promises that every adapter keeps:
 
 - **One fence, one holder.** `record_fence` is a strict compare: it says no unless the fence is above every recorded
-  one. Receipts, intents and schedule runs demand that their fence is the recorded highest (LEASE_FENCED otherwise), in the
-  transaction that writes them.
+  one. Receipts, intents and schedule runs demand that their fence is the recorded highest (LEASE_FENCED otherwise), in
+  the transaction that writes them.
 - **Receipts are ordered** by (fence, index revision); an older one never replaces a newer.
 - Everything is kept by namespace; nothing of one is found from another.
 """

@@ -1,0 +1,1 @@
+"""Semantic recall: keeping the vector index right, and searching it."""

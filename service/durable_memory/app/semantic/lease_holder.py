@@ -1,0 +1,144 @@
+"""Holding a lease while work is done under it.
+
+A holder records its fence durably before the work begins, renews at a third of the TTL, and distrusts itself: when its
+own monotonic clock says that the lease may have run out, the work is cancelled, whatever the store would say. A holder
+that slept through all of this is refused by its fence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.generation import Partition
+from durable_memory.ports.leases import Lease, LeaseStore
+from durable_memory.ports.runtime import Clock, Ids
+from durable_memory.ports.semantic_records import SemanticRecords
+
+_FLOOR_ATTEMPTS: Final = 8
+_RENEWALS_PER_TTL: Final = 3
+_MARGIN_SHARE: Final = 0.2
+"""The part of the TTL before its end in which the holder no longer trusts its lease."""
+
+
+class LeaseHolder:
+    """Takes leases on partitions for one process.
+
+    Args:
+        owner: names this process, unique for its lifetime.
+        ttl_seconds: how long a lease lives without renewal.
+    """
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        records: SemanticRecords,
+        clock: Clock,
+        ids: Ids,
+        *,
+        owner: str,
+        ttl_seconds: float,
+    ) -> None:
+        self._leases = leases
+        self._records = records
+        self._clock = clock
+        self._ids = ids
+        self._owner = owner
+        self.ttl_seconds: Final = ttl_seconds
+
+    @asynccontextmanager
+    async def hold(
+        self, partition: Partition, on_renewed: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncIterator[Lease]:
+        """The block runs under the lease, and is cancelled when the lease can no longer be trusted.
+
+        `on_renewed` runs after each renewal, for what has to live as long as the lease.
+
+        Raises: LEASE_HELD, LEASE_FENCED if the lease was lost meanwhile, DEPENDENCY_UNAVAILABLE.
+        """
+        lease, trusted_until = await self._acquire(partition)
+        work = asyncio.current_task()
+        if work is None:
+            raise AssertionError("a lease is held by a task")
+        lost: list[DomainError] = []
+
+        async def keep() -> None:
+            lost.append(await self._keep(lease, trusted_until, on_renewed))
+            work.cancel()
+
+        keeper = asyncio.create_task(keep(), name="renew lease")
+        try:
+            yield lease
+        except asyncio.CancelledError:
+            if lost and work.uncancel() == 0:
+                raise lost[0] from None
+            raise
+        finally:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+            if not lost:
+                await asyncio.shield(self._release(lease))
+
+    async def _acquire(self, partition: Partition) -> tuple[Lease, float]:
+        """A lease whose fence is recorded as the highest, and until when it is trusted."""
+        for _ in range(_FLOOR_ATTEMPTS):
+            floor = await self._records.highest_fence(partition)
+            started = self._clock.monotonic()
+            lease = await self._leases.acquire(
+                partition.name,
+                self._owner,
+                ttl_seconds=self.ttl_seconds,
+                floor=floor,
+                nonce=self._ids.random_hex(16),
+            )
+            if await self._records.record_fence(partition, lease.fence):
+                return lease, self._trusted_until(started)
+            # Another store, or this one before it lost its writes, has granted this fence already.
+            await self._leases.release(lease)
+        raise DomainError(
+            Reason.LEASE_HELD, "fences of this partition keep being granted elsewhere", partition=partition.name
+        )
+
+    async def _keep(
+        self, lease: Lease, trusted_until: float, on_renewed: Callable[[], Awaitable[None]] | None
+    ) -> DomainError:
+        """Renew until the lease is lost; returns how."""
+        pause = self.ttl_seconds / _RENEWALS_PER_TTL
+        while True:
+            left = trusted_until - self._clock.monotonic()
+            if left <= 0:
+                return _lost(lease, "the lease ran out before it could be renewed")
+            await asyncio.sleep(min(pause, left))
+            started = self._clock.monotonic()
+            if started >= trusted_until:
+                return _lost(lease, "the holder was stopped for longer than its lease")
+            try:
+                async with asyncio.timeout(trusted_until - started):
+                    await self._leases.renew(lease)
+                    if on_renewed is not None:
+                        await on_renewed()
+            except TimeoutError:
+                continue
+            except DomainError as error:
+                if error.reason is Reason.LEASE_FENCED:
+                    return error
+                continue  # unreachable for a moment: try again for as long as the lease is trusted
+            trusted_until = self._trusted_until(started)
+
+    def _trusted_until(self, started: float) -> float:
+        return started + self.ttl_seconds * (1 - _MARGIN_SHARE)
+
+    async def _release(self, lease: Lease) -> None:
+        try:
+            await self._leases.release(lease)
+        except DomainError as error:
+            # It expires by itself; what was done under it is complete either way.
+            if error.reason is not Reason.DEPENDENCY_UNAVAILABLE:
+                raise
+
+
+def _lost(lease: Lease, problem: str) -> DomainError:
+    return DomainError(Reason.LEASE_FENCED, problem, fence=lease.fence)
