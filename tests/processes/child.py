@@ -25,10 +25,7 @@ class Child:
         log: Path,
         env: Mapping[str, str],
         cwd: Path | None = None,
-        user: str | None = None,
-        group: int | None = None,
     ) -> None:
-        """Start ``argv``; ``user`` and ``group`` are for a root parent and a program that refuses root."""
         with log.open("ab") as output:
             self._popen = subprocess.Popen(
                 [str(part) for part in argv],
@@ -37,9 +34,6 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=dict(env),
                 cwd=cwd,
-                user=user,
-                group=group,
-                extra_groups=[] if user else None,
                 # Ctrl-C is for the test runner, which then ends its children in order.
                 start_new_session=True,
             )

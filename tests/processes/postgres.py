@@ -81,12 +81,10 @@ class PostgresProcess:
             self._initialise()
         settings = [f"--{name.replace('_', '-')}={value}" for name, value in self._settings.items()]
         child = self._child = Child(
-            [self._bindir / "postgres", "-D", self._data, "-p", str(self.port), *settings],
+            self._unprivileged(self._bindir / "postgres", "-D", self._data, "-p", str(self.port), *settings),
             log=self.log,
             env=self._env,
             cwd=self._folder,
-            user=self._account.pw_name if self._account else None,
-            group=self._account.pw_gid if self._account else None,
         )
         wait_until(lambda: self._is_ready(child), timeout, what=f"PostgreSQL ready on port {self.port}")
 
@@ -154,8 +152,8 @@ class PostgresProcess:
 
     def _initialise(self) -> None:
         result = subprocess.run(
-            [
-                str(self._bindir / "initdb"),
+            self._unprivileged(
+                self._bindir / "initdb",
                 f"--pgdata={self._data}",
                 f"--username={SUPERUSER}",
                 "--auth=trust",
@@ -163,18 +161,27 @@ class PostgresProcess:
                 "--locale=C.UTF-8",
                 "--no-sync",
                 "--no-instructions",
-            ],
+            ),
             capture_output=True,
             text=True,
             check=False,
             env=self._env,
             cwd=self._folder,
-            user=self._account.pw_name if self._account else None,
-            group=self._account.pw_gid if self._account else None,
-            extra_groups=[] if self._account else None,
         )
         if result.returncode != 0:
             raise RuntimeError(f"initdb failed:\n{result.stdout}{result.stderr}")
+
+    def _unprivileged(self, *argv: str | Path) -> list[str]:
+        """The command as the account that PostgreSQL accepts.
+
+        Another program changes the user: if Python did, it would have to fork, and a fork of a process in which gRPC
+        has threads crashes now and then.
+        """
+        command = [str(part) for part in argv]
+        if self._account is None:
+            return command
+        user, group = self._account.pw_uid, self._account.pw_gid
+        return ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups", "--", *command]
 
     def _is_ready(self, child: Child) -> bool:
         if child.exit_code is not None:
