@@ -17,7 +17,7 @@ from tests.integration.durability.callers import (
     Reviser,
 )
 from tests.integration.durability.checks import mixed_up, problems, torn
-from tests.integration.durability.history import Fate, Outcome
+from tests.integration.durability.history import Fate, Key, Outcome
 from tests.integration.durability.recorder import Recorder
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
@@ -138,6 +138,12 @@ class Tenancy:
         assert {node.id: node.citation for node in await self.memory.snapshot().all()} == latest
         await self._check_counts()
 
+    @property
+    def committed(self) -> dict[Key, float]:
+        """When each change set was committed, in seconds by the clock on the wall, as far as it was watched."""
+        changes = [change.change_set for change in self.follower.changes]
+        return {(one.method, one.idempotency_key): one.committed_at.timestamp() for one in changes}
+
     async def standing(self) -> tuple[ChangeToken, str | None, str | None]:
         """All that must be the same as long as nobody writes: change token, chain digest, digest of all nodes."""
         token = await self.memory.get_change_token()
@@ -164,7 +170,8 @@ class Tenancy:
                 task.result()
 
     async def close(self) -> None:
-        try:
-            await self.stop()
-        finally:
-            await self.follower.close()
+        """End at once whatever still runs."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.follower.close()

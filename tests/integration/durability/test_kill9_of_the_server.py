@@ -75,11 +75,7 @@ async def _nothing_moves_while_nobody_writes(
 
 def _report(tenancy: Tenancy) -> None:
     calls = tenancy.recorder.calls
-    committed = {
-        (change.change_set.method, change.change_set.idempotency_key): change.change_set.committed_at.timestamp()
-        for change in tenancy.follower.changes
-    }
-    in_doubt, applied = unknown_and_applied(calls, committed)
+    in_doubt, applied = unknown_and_applied(calls, tenancy.committed)
     counts = {outcome.value: sum(call.outcome is outcome for call in calls) for outcome in Outcome}
     _log.info("attempts %s, commands in doubt %d, of these applied %d", counts, in_doubt, applied)
     # Otherwise nothing was shown.
