@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from datetime import UTC
 from functools import wraps
@@ -26,6 +27,8 @@ from durable_memory_client.identity import new_request_id
 P = ParamSpec("P")
 
 _TRIES: Final = 3
+_SIGNALLED: Final = 128
+"""What shells add to the number of the signal that ended a command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,7 @@ class Invocation:
 
     memory: MemoryClient
     output: Output
+    options: ServiceOptions
     place: Place
     request_id: str
     kept: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +81,11 @@ def connected(body: Callable[Concatenate[Invocation, P], Awaitable[None]]) -> Ca
         options: ServiceOptions = shared.collected(service)["service"]
         output = Output(as_json=options.as_json, times=Times(SystemClock(), UTC if options.utc else None))
         collected = own.collected(arguments)
-        code = asyncio.run(_run(lambda invocation: body(invocation, **collected), options, output))  # type: ignore[call-arg]
+        running = _interruptible(_run(lambda invocation: body(invocation, **collected), options, output))  # type: ignore[call-arg]
+        try:
+            code = asyncio.run(running)
+        except KeyboardInterrupt:
+            code = _SIGNALLED + signal.SIGINT
         if code:
             raise typer.Exit(code)
 
@@ -86,6 +94,19 @@ def connected(body: Callable[Concatenate[Invocation, P], Awaitable[None]]) -> Ca
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
     return command
+
+
+async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """The exit code of `work`, which SIGTERM ends in order, as Ctrl-C does."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise  # Ctrl-C: the runner turns it into KeyboardInterrupt
+        return _SIGNALLED + signal.SIGTERM
 
 
 async def _run(body: Callable[[Invocation], Awaitable[None]], options: ServiceOptions, output: Output) -> int:
@@ -101,7 +122,16 @@ async def _run(body: Callable[[Invocation], Awaitable[None]], options: ServiceOp
             async with place(options) as where:
                 address = where.address
                 async with _client(options, token, where) as memory:
-                    await body(Invocation(memory=memory, output=output, place=where, request_id=request_id, kept=kept))
+                    await body(
+                        Invocation(
+                            memory=memory,
+                            output=output,
+                            options=options,
+                            place=where,
+                            request_id=request_id,
+                            kept=kept,
+                        )
+                    )
             return 0
         except MemoryUnavailableError as error:
             if options.address is None and attempt < _TRIES and not output.written:

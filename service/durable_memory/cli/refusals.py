@@ -42,6 +42,11 @@ def _revision_conflict(metadata: Metadata) -> str:
     return f"Somebody changed it. Read it with `durable-memory show {node}`, then repeat with {node}@{actual}."
 
 
+def _revision_not_found(metadata: Metadata) -> str:
+    node = metadata.get("node_id")
+    return f"See what there is with `durable-memory show {node} --history` or `durable-memory list`." if node else ""
+
+
 def _permission_denied(metadata: Metadata) -> str:
     if role := metadata.get("required_role"):
         return f"Use a credential that has the role {role}."
@@ -77,7 +82,7 @@ _ADVICE: Final[Mapping[str, Callable[[Metadata], str]]] = {
     "NODE_NOT_FOUND": _always(
         "See what there is with `durable-memory list`; check --tenant, --principal and --scope too."
     ),
-    "REVISION_NOT_FOUND": _always("See its revisions with `durable-memory show ID --history`."),
+    "REVISION_NOT_FOUND": _revision_not_found,
     "NODE_ALREADY_EXISTS": _always("Choose another --id, or change the memory that has it with `revise`."),
     "EVIDENCE_REQUIRED": _always("Name a decision: by yourself (--by, --note) or by a rule (--rule name@version)."),
     "CHANGE_SET_EMPTY": _always("It says so already; nothing was changed."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
@@ -16,8 +18,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
+from durable_memory.cli.options import ServiceOptions
 from durable_memory.cli.output import Output
-from durable_memory_client import MemoryServiceError
+from durable_memory_client import MemoryServiceError, Namespace
 
 _RECORD_FIELD: Final = re.compile(r"records\[(\d+)\]")
 
@@ -58,7 +61,7 @@ async def import_namespace(
     *,
     request_id: given.RequestId = None,
 ) -> None:
-    """Take an export into a namespace that nobody has written to: all of it, or nothing.
+    """Take an export into the namespace that it is of, if nobody has written to it: all of it, or nothing.
 
     The server verifies every digest, every count and the chain over all change sets before it writes. Needs the
     administrator role.
@@ -69,9 +72,13 @@ async def import_namespace(
             output.written = True  # what has come up a pipe does not come again
         lines = _Lines(source, advance)
         try:
-            done = await invocation.memory.import_namespace(lines, request_id=request_id or invocation.request_id)
+            namespace = _exported(lines.first())
+            _refuse_other(invocation.options, namespace)
+            done = await invocation.memory.namespace(
+                namespace.tenant, namespace.principal, namespace.scope
+            ).import_namespace(lines, request_id=request_id or invocation.request_id)
         except ValueError as error:
-            raise ValueError(f"line {lines.number} of {file}: {error}") from error
+            raise ValueError(f"line {lines.number} of {file}: {error}") from None
         except MemoryServiceError as error:
             if (place := _line_of(error)) is not None:
                 error.message = f"line {place} of {file}: {error.message}"
@@ -94,12 +101,41 @@ class _Lines:
         self._advance = advance
         self.number = 0
 
+        self._first = b""
+
+    def first(self) -> str:
+        """The first line, which the iteration will give again."""
+        self._first = self._source.readline()
+        self.number = 1
+        return self._first.decode("utf-8")
+
     def __iter__(self) -> Iterator[str]:
-        for raw in self._source:
+        self.number = 0
+        for raw in chain([self._first] if self._first else (), self._source):
             self.number += 1
             self._advance(len(raw))
             if raw.strip():
                 yield raw.decode("utf-8")
+
+
+def _exported(line: str) -> Namespace:
+    """The namespace that an export is of, by its first line. Raises: ValueError."""
+    try:
+        names = json.loads(line)["header"]["namespace"]
+        return Namespace(names["tenant_id"], names["principal_id"], names["scope_id"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError("an export begins with its header") from None
+
+
+def _refuse_other(options: ServiceOptions, exported: Namespace) -> None:
+    """Raises: ValueError if another namespace was stated: what is imported keeps its name."""
+    for option, stated, name in (
+        ("--tenant", options.tenant, exported.tenant),
+        ("--principal", options.principal, exported.principal),
+        ("--scope", options.scope, exported.scope),
+    ):
+        if stated is not None and stated != name:
+            raise ValueError(f"the export is of {option[2:]} {name}, and an import keeps that: leave {option} out")
 
 
 def _line_of(error: MemoryServiceError) -> int | None:

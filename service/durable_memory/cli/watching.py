@@ -10,7 +10,7 @@ from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
 from durable_memory_client import ChangeToken, WatchedChange
 
-_PATIENCE_SECONDS: Final = 30.0
+_PATIENCE_SECONDS: Final = 3.0
 
 
 async def watch(
@@ -36,7 +36,7 @@ async def watch(
     start: ChangeToken | int | None = invocation.kept.get("position", 0 if every else after)
     left = invocation.kept.get("left", count)
     # A server that another command opened for itself goes for good; one at an address comes back.
-    patience = None if invocation.place.stated else _PATIENCE_SECONDS / 10
+    patience = None if invocation.place.stated else _PATIENCE_SECONDS
     async with invocation.memory.watch(start, include_nodes=texts or output.as_json, give_up_after=patience) as changes:
         if start is None:
             output.note("Waiting for changes; Ctrl-C ends it.")
