@@ -87,7 +87,7 @@ class SqliteStore:
             outcome = writes.transact(connection, self._database.history_id, namespace, plan)
             return outcome.head, outcome
 
-        outcome: Outcome = await self._write(namespace, work)
+        outcome: Outcome = await self._write(namespace.key, work)
         return outcome
 
     async def import_namespace(self, namespace: Namespace, copy: NamespaceCopy, history_id: str) -> Head:
@@ -95,13 +95,21 @@ class SqliteStore:
             head = writes.import_namespace(connection, namespace, copy, history_id)
             return head, head
 
-        head: Head = await self._write(namespace, work)
+        head: Head = await self._write(namespace.key, work)
         return head
 
-    async def _write(self, namespace: Namespace, work: Callable[[sqlite3.Connection], tuple[Head, Any]]) -> Any:
+    async def write_beside(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `work` in a transaction of the writer, for what lives in this file beside the namespaces' state.
+
+        Raises: what `work` does, and then nothing of it is written; otherwise as `transact`.
+        """
+        result: T = await self._write(b"", lambda connection: (None, work(connection)))
+        return result
+
+    async def _write(self, key: bytes, work: Callable[[sqlite3.Connection], tuple[Head | None, Any]]) -> Any:
         """Run a job in the writer. A caller that is cancelled in time leaves nothing, later it waits for the commit."""
         writer = self._require_serving()
-        job = Job(namespace.key, work, self._loop.create_future())
+        job = Job(key, work, self._loop.create_future())
         writer.submit(job)
         try:
             return await asyncio.shield(job.future)
@@ -266,6 +274,10 @@ class SqliteStore:
         if self._heads.read(key, head, epoch):
             self._changes.notify(key)
         return result
+
+    async def read_beside(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on one snapshot, for what lives in this file beside the namespaces' state."""
+        return await self._in_reader(query)
 
     async def _in_reader(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._require_serving()

@@ -34,10 +34,13 @@ class _State(Enum):
 
 
 class Job:
-    """One atomic write. `work` runs inside a transaction and returns the namespace's head after it and its result."""
+    """One atomic write. `work` runs inside a transaction and returns its result, with the namespace's head after it.
+
+    What moves no namespace has no head and an empty key.
+    """
 
     def __init__(
-        self, key: bytes, work: Callable[[sqlite3.Connection], tuple[Head, Any]], future: asyncio.Future[Any]
+        self, key: bytes, work: Callable[[sqlite3.Connection], tuple[Head | None, Any]], future: asyncio.Future[Any]
     ) -> None:
         self.key = key
         self.work = work
@@ -66,7 +69,7 @@ class Job:
     def abandoned(self) -> bool:
         return self._state is _State.ABANDONED
 
-    def succeed(self, head: Head, result: Any) -> None:
+    def succeed(self, head: Head | None, result: Any) -> None:
         self.head, self.result, self.error = head, result, None
 
     def fail(self, error: Exception) -> None:
