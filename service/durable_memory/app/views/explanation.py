@@ -97,11 +97,11 @@ def explain(
         return LexicalExplanation(node_id, None, terms, 0.0, 0.0, None, 0.0, LexicalCut.NOT_INDEXED)
     layer, local = found
     number = layer.start + local
-    shares = scores.shares()
+    values, shares = scores.all(), scores.shares()
     passes = passing(stack.layers, filter)
-    passed = scores.values if passes is None else np.where(passes, scores.values, 0.0)
+    passed = values if passes is None else np.where(passes, values, 0.0)
     floor = min_relative_score * float(np.where(shares >= min_score, passed, 0.0).max())
-    score, share = float(scores.values[number]), float(shares[number])
+    score, share = float(values[number]), float(shares[number])
     updated = int(layer.segment.updated[local])
     rank = place(stack.layers, passed, node_id, score, updated) if score > 0.0 else None
     cut = _refusal(layer, local, filter)

@@ -13,7 +13,7 @@ from durable_memory.app.views.scoring import TermScorer
 from durable_memory.app.views.segment import Segment
 from durable_memory.app.views.selection import best, passing
 from durable_memory.domain.lexical.document import IndexedDocument
-from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE, LEXICAL_PROFILES
+from durable_memory.domain.lexical.profiles import LEXICAL_PROFILES
 from durable_memory.domain.lexical.query import (
     ANY_DOCUMENT,
     QUERY_MAX_TERMS,
@@ -117,19 +117,18 @@ class LexicalIndex:
             KeyError: the index has no such profile.
         """
         scores = self._scores(query, profile)
-        values = scores.values
-        if not len(values):
-            return []
         passes = passing(self._stack.layers, filter)
-        # Both are read before either is written: shares of the coverage profile are the scores.
+        # Before bounds are written to: for the coverage profile they are the shares.
         too_low = scores.shares() < min_score if min_score > 0.0 else None
         if passes is not None:
-            values[~passes] = 0.0
+            scores.bounds[~passes] = 0.0
         if too_low is not None:
-            values[too_low] = 0.0
-        floor = min_relative_score * float(values.max()) if min_relative_score > 0.0 else 0.0
-        found = scores.at_least(floor, limit)
-        ranking = best(self._stack.layers, found, values[found], limit)
+            scores.bounds[too_low] = 0.0
+        found, values = scores.best(limit)
+        if min_relative_score > 0.0 and len(found):
+            reached = values >= min_relative_score * values.max()
+            found, values = found[reached], values[reached]
+        ranking = best(self._stack.layers, found, values, limit)
         matched = scores.matched([number for number, _ in ranking])
         hits = []
         for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=True), start=1):
@@ -170,13 +169,7 @@ class LexicalIndex:
         # Only a choice among too many needs to know how frequent they are.
         frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
         terms = most_selective_terms(tokens, frequencies.__getitem__)
-        return QueryScores(
-            terms,
-            scorer.matches(terms),
-            scorer.is_alive,
-            self._stack.size,
-            coverage=profile == COVERAGE_PROFILE,
-        )
+        return QueryScores(scorer, terms, self._stack.size)
 
     def _scorer(self, profile: str) -> TermScorer:
         scorer = self._scorers.get(profile)

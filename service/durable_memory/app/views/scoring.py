@@ -2,8 +2,10 @@
 
 Every expression is evaluated elementwise in float64 in the order of the reference, so that both give the same bits.
 
-All terms of a query are worked on at once. A call of NumPy costs a microsecond before it does anything, as much as the
-postings of most terms take: one call for each step, not for each step and term, made queries several times as fast.
+Two things make it fast. All terms of a query are worked on at once, because a call of NumPy costs a microsecond before
+it does anything, as much as the postings of most terms take. And few documents are scored: what a posting can add at
+most is known from its column of counts alone, whatever the lengths of the document's fields are, and that rules out all
+but some dozens of documents.
 """
 
 from __future__ import annotations
@@ -30,53 +32,49 @@ from durable_memory.domain.lexical.bm25f import (
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE
 
 _WEIGHTS: Final = np.array(FIELD_WEIGHTS).reshape(-1, 1)
-_NO_NUMBERS: Final = np.empty(0, dtype=np.intp)
+_ROUNDING: Final = 1.0 + 1e-9
+"""More than what the roundings of a score can add to it."""
+
 _COUNTED_AT_ONCE: Final = 256
-"""Terms whose postings are brought together to be counted; a query may have tens of thousands."""
+"""Terms whose postings are brought together to be counted; a query may have hundreds of thousands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermMatches:
-    """What some terms add to the documents that have them.
+    """The postings of some terms in an index, dead documents included.
 
-    Matches stand in runs, the postings of one term in one layer: layer by layer, and terms in order within. So those of
-    one document are in the order of the terms.
+    They stand in runs, each of one term in one layer: layer by layer, and terms in order within. So those of one
+    document are in the order of the terms.
 
     Attributes:
         run_terms: for each run the place of its term among the terms.
-        run_sizes: how many matches each run has, never 0.
-        documents: intp [matches], numbers within the index, ascending within a run. Dead ones are among them.
-        scores: float64 [matches]; `None` where each adds 1.
+        run_sizes: of each run, never 0.
+        run_ends: intp [runs].
+        layer_ends: where the matches in each layer end.
+        documents: intp [matches], numbers within the index, ascending within a run.
+        columns: intp [matches], the column of each in the scorer's counts; empty for the coverage profile.
         frequencies: for each term the n of its idf, of living documents.
         weights: for each term its idf; for the coverage profile 1.
+        run_weights: float64 [runs], the weight of the term of each.
     """
 
     run_terms: Sequence[int]
     run_sizes: Sequence[int]
+    run_ends: NDArray[np.intp]
+    layer_ends: Sequence[int]
     documents: NDArray[np.intp]
-    scores: NDArray[np.float64] | None
+    columns: NDArray[np.intp]
     frequencies: Sequence[int]
     weights: Sequence[float]
+    run_weights: NDArray[np.float64]
 
-    @property
     def match_weights(self) -> NDArray[np.float64]:
         """float64 [matches]: the weight of the term of each."""
-        return _spread(self.weights, self.run_terms, self.run_sizes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Gathered:
-    """The postings of some terms, in runs as in `TermMatches`. `places` are documents as each layer numbers them."""
-
-    run_terms: list[int]
-    run_sizes: list[int]
-    places: list[tuple[Layer, NDArray[np.int32]]]
-    documents: NDArray[np.intp]
-    counts: Counts
+        return np.repeat(self.run_weights, self.run_sizes)
 
 
 class TermScorer:
-    """Scores terms of one profile against one state of a namespace. Immutable.
+    """Finds and scores terms of one profile in one state of a namespace. Immutable.
 
     Attributes:
         is_alive: bool [documents of the index], `None` where all are alive.
@@ -84,32 +82,105 @@ class TermScorer:
 
     def __init__(self, stack: LayerStack, profile: str) -> None:
         self.profile = profile
+        self.is_alive = stack.is_alive()
         self._document_count = stack.document_count
         self._averages = [total.average for total in stack.totals]
+        self._layers = stack.layers
+        self._postings = [layer.segment.postings[profile] for layer in stack.layers]
+        # The distinct counts of all layers side by side, some hundred columns, and what is made of them alone.
+        counts: Counts = np.zeros((1, 0), dtype=np.uint8)
+        if self._postings:
+            counts = side_by_side([postings.counts for postings in self._postings])
+        fields = len(counts)
+        self._is_own: NDArray[np.bool_] = counts[0] != 0
+        self._weighted: NDArray[np.float64] = np.multiply(_WEIGHTS[:fields], counts, dtype=np.float64)
+        # A field's length only ever makes the weighted frequency smaller than this.
+        most = (self._weighted / LENGTH_BASE).sum(axis=0)
+        self._ceilings = _ROUNDING * SATURATION_SCALE * most / (most + SATURATION)
+        self._first_columns = list(accumulate((postings.counts.shape[1] for postings in self._postings), initial=0))
         # A field that no document has is divided by 1: its counts are 0 anyway.
-        self._divisors = np.array([average or 1.0 for average in self._averages]).reshape(-1, 1)
-        self._sources = [(layer, layer.segment.postings[profile]) for layer in stack.layers]
-        self.is_alive = stack.is_alive()
+        self._divisors = np.array([average or 1.0 for average in self._averages[:fields]]).reshape(-1, 1)
 
     def matches(self, terms: Sequence[str]) -> TermMatches:
-        """What each of `terms`, which are sorted, adds to the documents that have it."""
-        found = self._gather(terms)
-        frequencies = self._frequencies(found, len(terms))
+        """Where each of `terms`, which are sorted, stands."""
+        run_terms: list[int] = []
+        run_sizes: list[int] = []
+        layer_ends: list[int] = []
+        documents: list[NDArray[np.intp]] = []
+        columns: list[NDArray[np.intp]] = []
+        own, anywhere = [0] * len(terms), [0] * len(terms)
+        end = 0
+        for layer, postings, first_column in zip(self._layers, self._postings, self._first_columns, strict=False):
+            rows = []
+            for place, term in enumerate(terms):
+                number = postings.vocabulary.find(term)
+                if number < 0:
+                    continue
+                row = postings.row_of(number)
+                size = row.stop - row.start
+                rows.append(row)
+                run_terms.append(place)
+                run_sizes.append(size)
+                own[place] += postings.own_frequencies.item(number)
+                anywhere[place] += size
+                end += size
+            layer_ends.append(end)
+            if rows:
+                documents.append(_gathered(postings.documents, rows, layer.start))
+                columns.append(_gathered(postings.columns, rows, first_column))
+        run_ends = np.cumsum(run_sizes, dtype=np.intp)
+        every, every_column = _joined(documents), _joined(columns)
+        self._leave_out_dead(run_terms, run_ends, every, every_column, own, anywhere)
+        frequencies = [in_own or around for in_own, around in zip(own, anywhere, strict=True)]
         weights = list(map(self._weight, frequencies))
-        if found is None:
-            return TermMatches((), (), _NO_NUMBERS, None, frequencies, weights)
-        scores = None
-        if self.profile != COVERAGE_PROFILE:
-            scores = self._scores(found, _spread(weights, found.run_terms, found.run_sizes))
-        return TermMatches(found.run_terms, found.run_sizes, found.documents, scores, frequencies, weights)
+        return TermMatches(
+            run_terms,
+            run_sizes,
+            run_ends,
+            layer_ends,
+            every,
+            every_column,
+            frequencies,
+            weights,
+            np.array([weights[term] for term in run_terms], dtype=np.float64),
+        )
 
     def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
         """The n of the idf of each of `terms`."""
         counted: dict[str, int] = {}
         for start in range(0, len(terms), _COUNTED_AT_ONCE):
             some = terms[start : start + _COUNTED_AT_ONCE]
-            counted.update(zip(some, self._frequencies(self._gather(some), len(some)), strict=True))
+            counted.update(zip(some, self.matches(some).frequencies, strict=True))
         return counted
+
+    def ceilings(self, matches: TermMatches) -> NDArray[np.float64]:
+        """float64 [matches]: what each adds to its document's score at most."""
+        ceilings: NDArray[np.float64] = self._ceilings.take(matches.columns)
+        ceilings *= matches.match_weights()
+        return ceilings
+
+    def scores(self, matches: TermMatches, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        """float64 [places]: `term_score` of `weighted_frequency` for some of the matches.
+
+        Args:
+            places: intp, ascending.
+        """
+        columns, documents = matches.columns[places], matches.documents[places]
+        norms = self._lengths(documents, np.searchsorted(places, matches.layer_ends))
+        norms *= LENGTH_SLOPE
+        norms /= self._divisors
+        norms += LENGTH_BASE
+        parts = self._weighted.take(columns, axis=1)
+        parts /= norms
+        tf: NDArray[np.float64] = parts[0]
+        for part in parts[1:]:  # field by field: the order of the sum is part of the profile
+            tf += part
+        scores: NDArray[np.float64] = matches.run_weights[np.searchsorted(matches.run_ends, places, side="right")]
+        scores *= tf
+        scores *= SATURATION_SCALE
+        tf += SATURATION
+        scores /= tf
+        return scores
 
     def weighted_frequency(self, layer: Layer, document: int, counts: Sequence[int]) -> float:
         """The tf of a term that stands `counts` times in the fields of one document of a layer."""
@@ -125,72 +196,53 @@ class TermScorer:
             return 1.0
         return inverse_document_frequency(self._document_count, frequency)
 
-    def _gather(self, terms: Sequence[str]) -> _Gathered | None:
-        """The postings of `terms`, `None` where there are none."""
-        run_terms, run_sizes, places, documents, counts = [], [], [], [], []
-        for layer, postings in self._sources:
-            rows = []
-            for place, term in enumerate(terms):
-                row = postings.row(term)
-                if row is not None:
-                    rows.append(row)
-                    run_terms.append(place)
-                    run_sizes.append(row.stop - row.start)
-            if rows:
-                held = np.concatenate([postings.documents[row] for row in rows])
-                places.append((layer, held))
-                documents.append(held + np.intp(layer.start))
-                counts.append(np.concatenate([postings.counts[:, row] for row in rows], axis=1))
-        if not places:
-            return None
-        return _Gathered(run_terms, run_sizes, places, _joined(documents), side_by_side(counts))
+    def _leave_out_dead(
+        self,
+        run_terms: Sequence[int],
+        run_ends: NDArray[np.intp],
+        documents: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        own: list[int],
+        anywhere: list[int],
+    ) -> None:
+        """Take dead documents out of the frequencies of terms, which are by term."""
+        if self.is_alive is None:
+            return
+        dead = np.flatnonzero(~self.is_alive[documents])
+        if not len(dead):
+            return
+        runs = np.searchsorted(run_ends, dead, side="right")
+        in_own = runs if self.profile == COVERAGE_PROFILE else runs[self._is_own[columns[dead]]]
+        for counted, dead_runs in ((own, in_own), (anywhere, runs)):
+            for term, size in zip(run_terms, np.bincount(dead_runs, minlength=len(run_ends)).tolist(), strict=True):
+                counted[term] -= size
 
-    def _frequencies(self, found: _Gathered | None, term_count: int) -> list[int]:
-        """How many living documents have each term in their own text, or around it where none has."""
-        own, anywhere = [0] * term_count, [0] * term_count
-        if found is None:
-            return anywhere
-        starts = list(accumulate(found.run_sizes[:-1], initial=0))
-        alive = None if self.is_alive is None else self.is_alive[found.documents]
-        sizes = found.run_sizes if alive is None else np.add.reduceat(alive, starts, dtype=np.intp).tolist()
-        own_sizes = sizes
-        if len(found.counts):
-            in_own = found.counts[0] != 0
-            if alive is not None:
-                in_own &= alive
-            own_sizes = np.add.reduceat(in_own, starts, dtype=np.intp).tolist()
-        for term, own_size, size in zip(found.run_terms, own_sizes, sizes, strict=True):
-            own[term] += own_size
-            anywhere[term] += size
-        return [in_own or around for in_own, around in zip(own, anywhere, strict=True)]
-
-    def _scores(self, found: _Gathered, idfs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [matches]: `term_score` of `weighted_frequency`, in place where that keeps the order of operations.
+    def _lengths(self, documents: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.float64]:
+        """float64 [fields, documents]: token counts.
 
         Args:
-            idfs: float64 [matches]; they are overwritten.
+            documents: layer by layer.
+            ends: for each layer, where its documents end.
         """
-        fields = len(found.counts)
-        lengths = side_by_side([layer.segment.lengths.take(held, axis=1) for layer, held in found.places])
-        norms = LENGTH_SLOPE * lengths[:fields].astype(np.float64)
-        norms /= self._divisors[:fields]
-        norms += LENGTH_BASE
-        parts = _WEIGHTS[:fields] * found.counts.astype(np.float64)
-        parts /= norms
-        tf: NDArray[np.float64] = parts[0]
-        for part in parts[1:]:  # field by field: the order of the sum is part of the profile
-            tf += part
-        scores = idfs
-        scores *= tf
-        scores *= SATURATION_SCALE
-        tf += SATURATION
-        scores /= tf
-        return scores
+        lengths = np.zeros((len(self._weighted), len(documents)))
+        start = 0
+        for layer, end in zip(self._layers, ends.tolist(), strict=True):
+            if end > start:
+                held = layer.segment.lengths
+                lengths[: len(held), start:end] = held.take(documents[start:end] - layer.start, axis=1)
+            start = end
+        return lengths
 
 
-def _spread(weights: Sequence[float], run_terms: Sequence[int], run_sizes: Sequence[int]) -> NDArray[np.float64]:
-    return np.repeat(np.array([weights[term] for term in run_terms], dtype=np.float64), run_sizes)
+def _gathered(values: NDArray[np.integer], rows: Sequence[slice], first: int) -> NDArray[np.intp]:
+    """The rows of `values` one behind another, each number raised by `first`."""
+    gathered = np.concatenate([values[row] for row in rows], dtype=np.intp)
+    if first:
+        gathered += first
+    return gathered
 
 
-def _joined(parts: list[NDArray[np.intp]]) -> NDArray[np.intp]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _joined(parts: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)

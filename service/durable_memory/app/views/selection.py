@@ -52,6 +52,15 @@ def _keep_range(
         passes &= times < microseconds(end)
 
 
+def largest(values: NDArray[np.float64], rank: int) -> float:
+    """The value of that rank, 1 for the largest; 0 where there are not so many."""
+    if len(values) < rank:
+        return 0.0
+    ordered = values.copy()
+    ordered.partition(len(values) - rank)
+    return ordered.item(len(values) - rank)
+
+
 def best(
     layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int
 ) -> list[tuple[int, float]]:
@@ -61,24 +70,24 @@ def best(
         found: numbers within the index, ascending.
         scores: of each of them.
     """
-    if len(found) > limit:
-        # Nothing below the score of rank `limit` can be among the best, whatever its time and id.
-        keep = scores >= np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        found, scores = found[keep], scores[keep]
+    # Nothing below the score of rank `limit` can be among the best, whatever its time and id.
+    keep = (scores >= largest(scores, limit)).nonzero()[0]
+    found, scores = found[keep], scores[keep]
+    ends = np.searchsorted(found, [layer.start + len(layer.segment) for layer in layers]).tolist()
     ranked: list[tuple[float, int, str, int]] = []
-    for layer in layers:
-        start, end = np.searchsorted(found, (layer.start, layer.start + len(layer.segment)))
-        if start == end:
-            continue
-        numbers, values = found[start:end] - layer.start, scores[start:end]
-        updated = layer.segment.updated[numbers]
-        chosen = _best_of_segment(values, updated, limit)
-        ranked.extend(
-            (-score, -time, layer.segment.ids[number], layer.start + number)
-            for score, time, number in zip(
-                values[chosen].tolist(), updated[chosen].tolist(), numbers[chosen].tolist(), strict=True
+    start = 0
+    for layer, end in zip(layers, ends, strict=True):
+        if end > start:
+            numbers, values = found[start:end] - layer.start, scores[start:end]
+            updated = layer.segment.updated[numbers]
+            chosen = _best_of_segment(values, updated, limit)
+            ranked.extend(
+                (-score, -time, layer.segment.ids[number], layer.start + number)
+                for score, time, number in zip(
+                    values[chosen].tolist(), updated[chosen].tolist(), numbers[chosen].tolist(), strict=True
+                )
             )
-        )
+        start = end
     ranked.sort()
     return [(number, -score) for score, _, _, number in ranked[:limit]]
 
@@ -87,7 +96,7 @@ def _best_of_segment(scores: NDArray[np.float64], updated: NDArray[np.int64], li
     """Places of the `limit` best. Documents stand in the order of their ids, so the first of equals is the best."""
     if len(scores) <= limit:
         return slice(None)
-    lowest = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    lowest = largest(scores, limit)
     above = np.flatnonzero(scores > lowest)
     tied = np.flatnonzero(scores == lowest)
     wanted = limit - len(above)
