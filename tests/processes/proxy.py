@@ -138,6 +138,9 @@ class TcpProxy:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(link, Way.TO_SERVER, reader))
                 group.create_task(self._pump(link, Way.TO_CLIENT, server_reader))
+        except asyncio.CancelledError:
+            # By this proxy's end alone; asyncio would report the cancelled handler of a connection as an error.
+            return
         finally:
             self._links.discard(link)
             link.cut()

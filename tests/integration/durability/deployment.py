@@ -38,10 +38,10 @@ _RECONNECT_AT_ONCE = (
 )
 
 
-def connect(server: ServerProcess, scope: str = "default") -> MemoryClient:
-    """A client of a server, of one user's namespace."""
+def connect(server: ServerProcess, scope: str = "default", *, address: str | None = None) -> MemoryClient:
+    """A client of a server, of one user's namespace; `address` is another way to the server."""
     return MemoryClient(
-        server.address, tenant="acme", principal="user-1", scope=scope, channel_options=_RECONNECT_AT_ONCE
+        address or server.address, tenant="acme", principal="user-1", scope=scope, channel_options=_RECONNECT_AT_ONCE
     )
 
 

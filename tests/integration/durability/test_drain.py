@@ -5,13 +5,9 @@ import logging
 import random
 from contextlib import AsyncExitStack
 
-import pytest
-
 from tests.conftest import StartServer
 from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.history import Call, Outcome, by_command
 from tests.integration.durability.recorder import unknown_and_applied
-from tests.processes.server import ServerProcess
 
 _DRAINS = 5
 
