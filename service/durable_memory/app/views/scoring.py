@@ -35,6 +35,7 @@ _WEIGHTS: Final = np.array(FIELD_WEIGHTS).reshape(-1, 1)
 _ROUNDING: Final = 1.0 + 1e-9
 """More than what the roundings of a score can add to it."""
 
+_ONE_FIELD: Final[Counts] = np.zeros((1, 0), dtype=np.uint8)
 _COUNTED_AT_ONCE: Final = 256
 """Terms whose postings are brought together to be counted; a query may have hundreds of thousands."""
 
@@ -88,9 +89,7 @@ class TermScorer:
         self._layers = stack.layers
         self._postings = [layer.segment.postings[profile] for layer in stack.layers]
         # The distinct counts of all layers side by side, some hundred columns, and what is made of them alone.
-        counts: Counts = np.zeros((1, 0), dtype=np.uint8)
-        if self._postings:
-            counts = side_by_side([postings.counts for postings in self._postings])
+        counts = side_by_side([_ONE_FIELD, *(postings.counts for postings in self._postings)])
         fields = len(counts)
         self._is_own: NDArray[np.bool_] = counts[0] != 0
         self._weighted: NDArray[np.float64] = np.multiply(_WEIGHTS[:fields], counts, dtype=np.float64)
