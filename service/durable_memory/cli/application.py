@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from durable_memory import __version__
 from durable_memory.cli.changing import reactivate, retire, revise, supersede
 from durable_memory.cli.connected import connected
 from durable_memory.cli.deciding import activate, candidates, reject
@@ -16,12 +19,31 @@ from durable_memory.cli.transferring import export, import_namespace
 from durable_memory.cli.watching import watch
 
 app = typer.Typer(
-    help="The memory of record for AI agents.",
     no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit", is_eager=True)] = False,
+) -> None:
+    """The memory of record for AI agents.
+
+    Nothing has to be running: `durable-memory remember "The office opens at 8."` keeps it in a file in your data
+    folder, and `durable-memory recall office` finds it. `serve` is for programs that share the memory; the other
+    commands then talk to it.
+
+    Exit codes: 0 done; 1 refused, with the reason and what to do next on stderr; 2 wrong command line; 3 nobody
+    answers.
+    """
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
 
 app.command("serve")(serve)
 app.command("migrate")(migrate)

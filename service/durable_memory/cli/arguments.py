@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from durable_memory.cli.grouped import OptionGroup
 from durable_memory_client import Citation, Decision, Evidence, EvidenceKind, MemoryNamespace, NodeKind, NodeRevision
+
+if TYPE_CHECKING:
+    from durable_memory.cli.connected import Invocation
 
 STDIN: Final = "-"
 
@@ -175,7 +177,7 @@ async def exact(memory: MemoryNamespace, text: str) -> Citation:
     return (await memory.get_revision(NodeRevision(name.node_id, name.revision))).citation
 
 
-def read_text(text: str | None, file: Path | None) -> str | None:
+def read_text(invocation: Invocation, text: str | None, file: Path | None) -> str | None:
     """The text that was given in one of three ways, without the end of its last line; None if in none.
 
     Raises: ValueError.
@@ -184,16 +186,19 @@ def read_text(text: str | None, file: Path | None) -> str | None:
         raise ValueError("give the text or --file, not both")
     if file is None and text != STDIN:
         return text
-    raw = _stdin() if file is None else _read(file)
+    if file is not None:
+        raw = _read(file)
+    else:  # it can be read once, and a command may have to be repeated
+        raw = invocation.kept["stdin"] = invocation.kept.get("stdin") or sys.stdin.buffer.read()
     try:
         return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise ValueError("the text is not UTF-8") from error
 
 
-def required_text(text: str | None, file: Path | None) -> str:
+def required_text(invocation: Invocation, text: str | None, file: Path | None) -> str:
     """As `read_text`, and none is a mistake."""
-    content = read_text(text, file)
+    content = read_text(invocation, text, file)
     if content is None:
         raise ValueError("give the text, - to read it from stdin, or --file FILE")
     return content
@@ -208,12 +213,6 @@ def labels(given: Sequence[str] | None) -> dict[str, str]:
             raise ValueError(f"--label: {text!r} is not KEY=VALUE")
         pairs[key] = value
     return pairs
-
-
-@cache
-def _stdin() -> bytes:
-    """It can be read once, and a command may have to be repeated."""
-    return sys.stdin.buffer.read()
 
 
 def _read(file: Path) -> bytes:

@@ -33,10 +33,13 @@ async def revise(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Correct or refine a memory: the next revision. The old one stays readable under its citation."""
+    """Correct or refine a memory: its next revision.
+
+    The old one stays readable under its citation.
+    """
     done = await invocation.memory.revise(
         await given.exact(invocation.memory, name),
-        content=given.read_text(text, file),
+        content=given.read_text(invocation, text, file),
         kind=why,
         author=author,
         occurred_at=None if occurred is None else invocation.times.given("--occurred", occurred),
@@ -56,7 +59,10 @@ async def retire(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Take a memory out of recall. Nothing is deleted; `reactivate` brings it back."""
+    """Take a memory out of recall.
+
+    Nothing is deleted; `reactivate` brings it back.
+    """
     done = await invocation.memory.retire(
         await given.exact(invocation.memory, name),
         decision=decision.decision(),
@@ -72,7 +78,10 @@ async def reactivate(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Bring a retired memory back into recall, or decide for one that is in conflict."""
+    """Bring a retired memory back into recall.
+
+    Or decide for one that is in conflict.
+    """
     done = await invocation.memory.reactivate(
         await given.exact(invocation.memory, name),
         decision=decision.decision(),
@@ -94,8 +103,11 @@ async def supersede(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Replace a memory by a new one, at once; each names the other."""
-    content = given.required_text(text, file)
+    """Replace a memory by a new one.
+
+    At once, and each names the other.
+    """
+    content = given.required_text(invocation, text, file)
     done = await invocation.memory.supersede(
         await given.exact(invocation.memory, name),
         about.draft(content, source.evidence(), invocation.times),

@@ -40,7 +40,10 @@ async def activate(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Let candidates into recall, each at exactly the revision that you have read."""
+    """Let candidates into recall.
+
+    Each at exactly the revision that you have read: one that has changed since is refused.
+    """
     cited = [await given.exact(invocation.memory, name) for name in names]
     done = await invocation.memory.activate_many(
         cited, decision.decision(), request_id=request_id or invocation.request_id
@@ -55,7 +58,10 @@ async def reject(
     decision: given.DecisionOptions,
     request_id: given.RequestId = None,
 ) -> None:
-    """Refuse candidates for good: an equal proposal is answered with the rejection from then on."""
+    """Refuse candidates for good.
+
+    An equal proposal is answered with the rejection from then on.
+    """
     cited = [await given.exact(invocation.memory, name) for name in names]
     done = await invocation.memory.reject_many(
         cited, decision.decision(), request_id=request_id or invocation.request_id

@@ -13,7 +13,10 @@ from durable_memory.cli.output import Row
 
 
 async def sessions(invocation: Invocation) -> None:
-    """List the sessions of the namespace, open and closed, and what they are bound to. With --json, one a line."""
+    """List the sessions of the namespace.
+
+    Open and closed, and what they are bound to. With --json, one object a line.
+    """
     output = invocation.output
     listing = invocation.memory.list_sessions()
     if output.as_json:
@@ -39,7 +42,10 @@ async def usage(
         typer.Argument(metavar="ID...", help="Only these memories [default: all that have any]", show_default=False),
     ] = None,
 ) -> None:
-    """Say how often each revision entered a model's input, and how often it was used. With --json, one a line."""
+    """Count the admissions and uses of each revision.
+
+    How often it entered a model's input, and how often it was cited or acted on. With --json, one object a line.
+    """
     output, times = invocation.output, invocation.times
     listing = invocation.memory.usage([given.Name.parse(name).node_id for name in names or ()])
     if output.as_json:
@@ -65,7 +71,10 @@ async def usage(
 
 
 async def info(invocation: Invocation) -> None:
-    """Say which service answers, who you are to it, where the namespace stands, and the limits that hold."""
+    """Say which service answers, and where the namespace stands.
+
+    With who you are to it, the profiles and modes of recall, and the limits that hold.
+    """
     output, memory = invocation.output, invocation.memory
     server = await memory.server_info()
     token = await memory.get_change_token()

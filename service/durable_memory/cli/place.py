@@ -59,7 +59,7 @@ async def place(options: ServiceOptions) -> AsyncIterator[Place]:
     while True:
         path = settings.store.path if isinstance(settings.store, SqliteUrl) else None
         if path is not None and (address := live_server_address(path)) is not None:
-            yield Place(address=address)
+            yield Place(address=_reachable(address))
             return
         try:
             async with _opened(settings) as here:
@@ -103,6 +103,12 @@ async def _opened(settings: Settings) -> AsyncIterator[Place]:
             yield Place(address=application.address, opened=str(settings.store))
         finally:
             await application.stop()
+
+
+def _reachable(address: str) -> str:
+    """Where to find a server of this machine that listens on every address of it."""
+    host, _, port = address.rpartition(":")
+    return {"0.0.0.0": f"127.0.0.1:{port}", "[::]": f"[::1]:{port}"}.get(host, address)
 
 
 def _settings(options: ServiceOptions) -> Settings:

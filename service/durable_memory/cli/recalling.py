@@ -66,7 +66,10 @@ async def recall(
     narrowed: FilterOptions,
     surroundings: Annotated[bool, typer.Option("--surroundings", help="Show what stood around each, too")] = False,
 ) -> None:
-    """Find active memories. Nothing is recorded, so this is for looking, not for a model's input."""
+    """Find active memories.
+
+    Nothing is recorded, so this is for looking, and not for a model's input.
+    """
     found = await invocation.memory.preview(
         query,
         filter=narrowed.filter(invocation.times),
@@ -111,7 +114,10 @@ async def explain(
     ] = None,
     narrowed: FilterOptions,
 ) -> None:
-    """Say why a memory is, or is not, among the hits of a query: its status, terms, score, rank and what cut it."""
+    """Say why a query finds a memory, or does not.
+
+    Its status, the terms that match, its score against the floors, its rank, and the filter or bound that cut it.
+    """
     if session is None:
         bound = await invocation.memory.open_session(_SESSION, request_id=invocation.request_id)
     else:

@@ -76,7 +76,7 @@ async def remember(
 
     You decide, so it takes the roles writer and activator. An agent proposes instead.
     """
-    content = given.required_text(text, file)
+    content = given.required_text(invocation, text, file)
     done = await invocation.memory.remember(
         about.draft(content, source.evidence(), invocation.times),
         node_id=node_id,
@@ -101,11 +101,11 @@ async def propose(
     repropose: Annotated[bool, typer.Option("--repropose", help="Also if it was rejected before")] = False,
     request_id: given.RequestId = None,
 ) -> None:
-    """Propose something with its source: a candidate, not recalled before somebody activates it.
+    """Propose something: a candidate, not recalled yet.
 
-    Without a source, the proposal itself is taken as your statement.
+    It is recalled once somebody activates it. Without a source, the proposal itself is taken as your statement.
     """
-    content = given.required_text(text, file)
+    content = given.required_text(invocation, text, file)
     request_id = request_id or invocation.request_id
     own = Evidence.user_statement(f"statement:command-line/{request_id}", content)
     done = await invocation.memory.propose(

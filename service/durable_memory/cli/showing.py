@@ -22,7 +22,10 @@ async def show(
     *,
     history: Annotated[bool, typer.Option("--history", help="Every revision, oldest first")] = False,
 ) -> None:
-    """Show a memory with its evidence, or exactly what a citation names, however old."""
+    """Show a memory, or exactly what a citation names.
+
+    With its evidence, however old it is, and with what has become of it since.
+    """
     memory, output = invocation.memory, invocation.output
     named = given.Name.parse(name)
     if named.revision is None:
@@ -65,7 +68,10 @@ async def list_nodes(
         typer.Option(min=0, metavar="REVISION", show_default=False, help="As it was at this namespace revision"),
     ] = None,
 ) -> None:
-    """List memories in the order of their ids. With --json, one object a line."""
+    """List memories, in the order of their ids.
+
+    With --json, one object a line.
+    """
     output = invocation.output
     listing = invocation.memory.list_nodes(
         statuses=() if every else status or (NodeStatus.ACTIVE,),

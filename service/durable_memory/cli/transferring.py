@@ -34,10 +34,10 @@ async def export(
         Path | None, typer.Argument(metavar="FILE", help="Where to [default: stdout]", show_default=False)
     ] = None,
 ) -> None:
-    """Write everything that the namespace has, as JSON Lines: every revision, change set, session, admission and use.
+    """Write everything that the namespace has, as JSON Lines.
 
-    A file appears when it is complete, and not before; it holds the texts of all memories, and only you may read it.
-    Needs the operator role.
+    Every revision, change set, request record, session, run, admission and use. A file appears when it is complete,
+    and not before; it holds the texts of all memories, and only you may read it. Needs the operator role.
     """
     output = invocation.output
     records = 0
@@ -61,10 +61,10 @@ async def import_namespace(
     *,
     request_id: given.RequestId = None,
 ) -> None:
-    """Take an export into the namespace that it is of, if nobody has written to it: all of it, or nothing.
+    """Take an export into an empty namespace: all or nothing.
 
-    The server verifies every digest, every count and the chain over all change sets before it writes. Needs the
-    administrator role.
+    Into the one that it is of, under the same name. The server verifies every digest, every count and the chain over
+    all change sets before it writes. Needs the administrator role.
     """
     output = invocation.output
     with _source(file) as (source, size), _progress(output, "import", size) as advance:

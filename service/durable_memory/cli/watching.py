@@ -28,9 +28,10 @@ async def watch(
     ] = None,
     texts: Annotated[bool, typer.Option("--texts", help="Show the texts too")] = False,
 ) -> None:
-    """Print every change of the namespace as it is committed, in order and without gaps, until Ctrl-C.
+    """Print changes as they are committed.
 
-    It goes on through restarts of the server. With --json, one object a line.
+    All of the namespace, in order and without gaps, until Ctrl-C, and through restarts of a server. With --json, one
+    object a line.
     """
     output = invocation.output
     start: ChangeToken | int | None = invocation.kept.get("position", 0 if every else after)
