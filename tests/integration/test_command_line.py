@@ -6,6 +6,7 @@ What talks to a server runs in this process, for speed; what has to be a process
 import hashlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from durable_memory.cli.application import app
@@ -436,3 +438,20 @@ def test_a_reader_that_leaves_early_is_no_failure(memory: CommandLine, place: di
     )
 
     assert shell.communicate(timeout=_SECONDS) == ('{"id": ', "")
+
+
+def test_the_page_about_it_has_every_command_and_every_option_and_no_other():
+    page = (_ROOT / "docs" / "command-line.md").read_text("utf-8")
+    sections = dict(re.findall(r"^##+ (.+)\n((?:(?!##).*\n)*)", page, re.MULTILINE))
+    shared = _options(sections["Where it looks"])
+    groups = {f"#{title.lower().replace(' ', '-')}": _options(text) for title, text in sections.items()}
+    commands = typer.main.get_group(app).commands
+
+    for name in sorted(commands.keys() - {"serve", "migrate", "check-config"}):
+        linked = [groups[link] for link in re.findall(r"\((#[a-z-]+)\)", sections[name])]
+        written = shared.union(_options(sections[name]), *linked)
+        assert written == {option for parameter in commands[name].params for option in parameter.opts if "--" in option}
+
+
+def _options(text: str) -> set[str]:
+    return set(re.findall(r"`(--[a-z-]+)", text)) - {"--token"}
