@@ -25,7 +25,7 @@ from durable_memory.app.recall_result import (
 from durable_memory.app.sessions import PolicyDefaults, PolicyRequest
 from durable_memory.app.stored_results import integer, mapping, number, objects, parse_ref, ref_json
 from durable_memory.app.views.cache import ViewCache
-from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.app.views.revisions import HeldRevision, RevisionCache
 from durable_memory.app.views.view import View, document_of
 from durable_memory.domain.access import AccessItem
 from durable_memory.domain.canonical import JsonObject
@@ -156,34 +156,34 @@ class RecallService:
         degradation = _settled_mode(policy)
         view = await self._views.view(call.namespace, head)
         found = await self._search(view, query, filter, policy)
-        nodes = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in found])
-        related = await self._related(call, view, nodes, policy, filter)
-        statuses = await self._statuses(call, view, [*nodes, *(node for _, node in related)])
+        texts = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in found])
+        related = await self._related(call, view, texts, policy, filter)
+        statuses = await self._statuses(call, view, [*texts, *(held for _, held in related)])
         now = self._clock.now()
         hits = [
             RecallHit(
-                node=node,
+                held=held,
                 rank=hit.rank,
                 score=hit.score,
                 channel=RecallChannel.LEXICAL,
                 lexical=BranchScore(hit.rank, hit.score),
-                relations=_relations(node, statuses),
-                age=_age(node, now),
+                relations=_relations(held.node, statuses),
+                age=_age(held.node, now),
             )
-            for hit, node in zip(found, nodes, strict=True)
+            for hit, held in zip(found, texts, strict=True)
         ]
         hits += [
             RecallHit(
-                node=node,
+                held=held,
                 rank=rank,
                 score=0.0,
                 channel=RecallChannel.RELATED,
                 lexical=None,
-                relations=_relations(node, statuses),
-                age=_age(node, now),
+                relations=_relations(held.node, statuses),
+                age=_age(held.node, now),
                 related_to=source,
             )
-            for rank, (source, node) in enumerate(related, start=len(hits) + 1)
+            for rank, (source, held) in enumerate(related, start=len(hits) + 1)
         ]
         return RecallAnswer(
             token=view.key.token,
@@ -212,32 +212,32 @@ class RecallService:
         self,
         call: Call,
         view: View,
-        hits: Sequence[NodeRevision],
+        hits: Sequence[HeldRevision],
         policy: RecallPolicy,
         filter: LexicalFilter,
-    ) -> list[tuple[str, NodeRevision]]:
-        """One hop of RELATED_TO from each hit, in order: (hit's node id, node), within both bounds of the policy.
+    ) -> list[tuple[str, HeldRevision]]:
+        """One hop of RELATED_TO from each hit, in order: (hit's node id, text), within both bounds of the policy.
 
         Only what is ACTIVE in the view, and was not found or excluded already, is read at all.
         """
         room = policy.max_results - len(hits)
         if not room or not policy.related_lookups:
             return []
-        taken = filter.excluded_ids | {node.node_id for node in hits}
+        taken = filter.excluded_ids | {hit.node.node_id for hit in hits}
         sources: dict[NodeRef, str] = {}
         for hit in hits:
-            for relation in hit.relations:
+            for relation in hit.node.relations:
                 if relation.kind is RelationKind.RELATED_TO and relation.node_id not in taken:
                     revision = view.index.revision_of(relation.node_id)
                     if revision is not None:
-                        sources.setdefault(NodeRef(relation.node_id, revision), hit.node_id)
+                        sources.setdefault(NodeRef(relation.node_id, revision), hit.node.node_id)
         refs = list(sources)[: policy.related_lookups]
-        nodes = await self._exact(call, view, refs)
-        return [(sources[node.ref], node) for node in nodes if not filter.refusal(document_of(node))][:room]
+        texts = await self._exact(call, view, refs)
+        return [(sources[held.node.ref], held) for held in texts if not filter.refusal(document_of(held.node))][:room]
 
-    async def _statuses(self, call: Call, view: View, nodes: Sequence[NodeRevision]) -> dict[str, NodeStatus]:
+    async def _statuses(self, call: Call, view: View, texts: Sequence[HeldRevision]) -> dict[str, NodeStatus]:
         """Of the other ends of some nodes' relations, at the view's revision. The view knows the ACTIVE ones."""
-        ids = {relation.node_id for node in nodes for relation in node.relations}
+        ids = {relation.node_id for held in texts for relation in held.node.relations}
         statuses = {node_id: NodeStatus.ACTIVE for node_id in ids if node_id in view.index}
         others = ids - statuses.keys()
         if others:
@@ -245,8 +245,8 @@ class RecallService:
             statuses.update((node_id, node.status) for node_id, node in found.items())
         return statuses
 
-    async def _exact(self, call: Call, view: View, refs: Sequence[NodeRef]) -> list[NodeRevision]:
-        return await self._revisions.get(call.namespace, view.key.history_id, refs)
+    async def _exact(self, call: Call, view: View, refs: Sequence[NodeRef]) -> list[HeldRevision]:
+        return await self._revisions.held(call.namespace, view.key.history_id, refs)
 
     # Sessions
 
@@ -300,14 +300,14 @@ class RecallService:
         recorded = await self._access.recorded(call, result, history_id)
         admitted = {outcome.ref for outcome in recorded.outcomes if outcome.error is None}
         stored = [hit for hit in objects(recall["hits"]) if parse_ref(hit["node"]) in admitted]
-        nodes = await self._revisions.get(call.namespace, history_id, [parse_ref(hit["node"]) for hit in stored])
-        ids = {relation.node_id for node in nodes for relation in node.relations}
+        texts = await self._revisions.held(call.namespace, history_id, [parse_ref(hit["node"]) for hit in stored])
+        ids = {relation.node_id for held in texts for relation in held.node.relations}
         others = await self._store.nodes_at(call.namespace, ids, token.namespace_revision) if ids else {}
         statuses = {node_id: node.status for node_id, node in others.items()}
         now = self._clock.now()
         hits = tuple(
-            _hit_of_json(hit, rank, node, _relations(node, statuses), _age(node, now))
-            for rank, (hit, node) in enumerate(zip(stored, nodes, strict=True), start=1)
+            _hit_of_json(hit, rank, held, _relations(held.node, statuses), _age(held.node, now))
+            for rank, (hit, held) in enumerate(zip(stored, texts, strict=True), start=1)
         )
         degradation = recall["degradation"]
         return AdmittedRecall(
@@ -401,7 +401,7 @@ def _answer_json(answer: RecallAnswer) -> JsonObject:
 
 
 def _hit_of_json(
-    stored: JsonObject, rank: int, node: NodeRevision, relations: tuple[HitRelation, ...], age: timedelta
+    stored: JsonObject, rank: int, held: HeldRevision, relations: tuple[HitRelation, ...], age: timedelta
 ) -> RecallHit:
     lexical_rank, lexical_score, related_to = (
         stored["lexical_rank"],
@@ -409,7 +409,7 @@ def _hit_of_json(
         stored["related_to"],
     )
     return RecallHit(
-        node=node,
+        held=held,
         rank=rank,
         score=number(stored["score"]),
         channel=RecallChannel[str(stored["channel"])],

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from durable_memory.app.access import AccessOutcome
 from durable_memory.app.views.explanation import LexicalExplanation
+from durable_memory.app.views.revisions import HeldRevision
 from durable_memory.domain.node import NodeRevision, NodeStatus, RelationKind
 from durable_memory.domain.session import RecallMode
 from durable_memory.domain.state import ChangeToken
@@ -63,7 +64,7 @@ class HitRelation:
 class RecallHit:
     """One memory of an answer. `related_to` is the hit that a RELATED one was reached from."""
 
-    node: NodeRevision
+    held: HeldRevision
     rank: int
     score: float
     channel: RecallChannel
@@ -71,6 +72,11 @@ class RecallHit:
     relations: tuple[HitRelation, ...]
     age: timedelta
     related_to: str | None = None
+
+    @property
+    def node(self) -> NodeRevision:
+        """The text, without `valid_to`."""
+        return self.held.node
 
     @property
     def disputed(self) -> bool:

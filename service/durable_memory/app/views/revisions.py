@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from durable_memory.domain.errors import DomainError, Reason
@@ -17,10 +17,24 @@ from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.ports.store import Store
 
-_FIXED_BYTES: Final = 900
-"""What a revision takes beside its text: the object, its times, digest, and its place in the cache."""
+_FIXED_BYTES: Final = 1_300
+"""What a revision takes beside its text: the object, its times, digest, encoded citation, and place in the cache."""
 
 _EVIDENCE_BYTES: Final = 400
+
+
+@dataclass(slots=True)
+class HeldRevision:
+    """A revision in the cache, and what is made of it once for all its answers.
+
+    Attributes:
+        node: without `valid_to`, the one thing of a revision that changes.
+        encoded: a place for the caller's own form of the text, which has to go when the text goes.
+    """
+
+    node: NodeRevision
+    size: int = field(compare=False)
+    encoded: bytes | None = field(default=None, compare=False)
 
 
 class RevisionCache:
@@ -30,7 +44,7 @@ class RevisionCache:
         self._store = store
         self._budget = budget_bytes
         self._bytes = 0
-        self._held: OrderedDict[tuple[str, NodeRef], tuple[NodeRevision, int]] = OrderedDict()
+        self._held: OrderedDict[tuple[str, str, int], HeldRevision] = OrderedDict()
 
     @property
     def nbytes(self) -> int:
@@ -38,42 +52,47 @@ class RevisionCache:
         return self._bytes
 
     async def get(self, namespace: Namespace, history_id: str, refs: Sequence[NodeRef]) -> list[NodeRevision]:
-        """Exact revisions that are known to exist in this history of the namespace, in the order of `refs`.
+        """What `held` has, for who only reads it."""
+        return [held.node for held in await self.held(namespace, history_id, refs)]
 
-        Without `valid_to`, the one thing of a revision that changes.
+    async def held(self, namespace: Namespace, history_id: str, refs: Sequence[NodeRef]) -> list[HeldRevision]:
+        """Exact revisions that are known to exist in this history of the namespace, in the order of `refs`.
 
         Raises: DATA_CORRUPTED if the store does not have one of them.
         """
-        found: dict[NodeRef, NodeRevision] = {}
+        keys = [(history_id, ref.node_id, ref.revision) for ref in refs]
+        found: dict[tuple[str, str, int], HeldRevision] = {}
         missing: list[NodeRef] = []
-        for ref in refs:
-            held = self._held.get((history_id, ref))
+        for key, ref in zip(keys, refs, strict=True):
+            held = self._held.get(key)
             if held is None:
                 missing.append(ref)
             else:
-                self._held.move_to_end((history_id, ref))
-                found[ref] = held[0]
+                self._held.move_to_end(key)
+                found[key] = held
         if missing:
             for ref, node in (await self._store.revisions(namespace, missing)).items():
-                found[ref] = replace(node, valid_to=None)
-                self._hold((history_id, ref), found[ref])
+                key = (history_id, ref.node_id, ref.revision)
+                found[key] = self._hold(key, replace(node, valid_to=None))
         try:
-            return [found[ref] for ref in refs]
+            return [found[key] for key in keys]
         except KeyError:
             raise DomainError(Reason.DATA_CORRUPTED, "an indexed revision is not in the store") from None
 
-    def _hold(self, key: tuple[str, NodeRef], node: NodeRevision) -> None:
-        size = _size(node)
-        if size > self._budget or key in self._held:
-            return
-        self._held[key] = (node, size)
-        self._bytes += size
+    def _hold(self, key: tuple[str, str, int], node: NodeRevision) -> HeldRevision:
+        held = HeldRevision(node, _size(node))
+        if held.size > self._budget or key in self._held:
+            return held
+        self._held[key] = held
+        self._bytes += held.size
         while self._bytes > self._budget:
-            _, (_, freed) = self._held.popitem(last=False)
-            self._bytes -= freed
+            _, oldest = self._held.popitem(last=False)
+            self._bytes -= oldest.size
+        return held
 
 
 def _size(node: NodeRevision) -> int:
-    texts = (node.node_id, node.content, node.author, *node.surroundings, *node.labels, *node.labels.values())
+    encoded = (node.content, node.author, *node.labels, *node.labels.values())
+    texts = (node.node_id, *node.surroundings, *encoded, *encoded)
     parts = len(node.evidence) + len(node.relations) / 4
     return _FIXED_BYTES + sum(map(sys.getsizeof, texts)) + int(_EVIDENCE_BYTES * parts)

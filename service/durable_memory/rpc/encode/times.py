@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from durable_memory.domain.canonical import EPOCH
 
 _DAY_SECONDS: Final = 86_400
+_NO_TIME: Final = timedelta()
 
 
 def encode_time(value: datetime) -> Timestamp:
@@ -19,19 +20,19 @@ def encode_time(value: datetime) -> Timestamp:
     return Timestamp(seconds=since.days * _DAY_SECONDS + since.seconds, nanos=since.microseconds * 1_000)
 
 
-def set_time(target: Timestamp, value: datetime) -> None:
-    """`encode_time` into a message that is there already, which saves making and copying one."""
-    since = value - EPOCH
-    target.seconds = since.days * _DAY_SECONDS + since.seconds
-    target.nanos = since.microseconds * 1_000
-
-
 def encode_optional_time(value: datetime | None) -> Timestamp | None:
     return None if value is None else encode_time(value)
 
 
 def encode_duration(value: timedelta) -> Duration:
     """Exactly, to the microsecond; never negative, as nothing here measures backwards."""
-    if value.days < 0:
-        return Duration()
-    return Duration(seconds=value.days * _DAY_SECONDS + value.seconds, nanos=value.microseconds * 1_000)
+    duration = Duration()
+    set_duration(duration, value)
+    return duration
+
+
+def set_duration(target: Duration, value: timedelta) -> None:
+    """`encode_duration` into a message that is there already, which saves making and copying one."""
+    exact = max(value, _NO_TIME)
+    target.seconds = exact.days * _DAY_SECONDS + exact.seconds
+    target.nanos = exact.microseconds * 1_000
