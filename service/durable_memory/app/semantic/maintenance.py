@@ -1,0 +1,217 @@
+"""Scheduled refreshes: any replica runs any of them, one at a time for each partition, and none is replayed.
+
+The schedule and the receipts in the repository say what is due; the lease says who does it. A refresh that fails waits
+longer before each next try, in this process, while others may try at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from typing import Final
+
+import structlog
+
+from durable_memory.app.semantic.refresh import RefreshProgress, RefreshService
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.ports.runtime import Clock
+from durable_memory.ports.semantic_records import DueRefresh, MaintenanceRun, RunOutcome, SemanticRecords
+from durable_memory.ports.vector_index import Consistency
+
+_BACKOFF_FIRST_SECONDS: Final = 2.0
+_BACKOFF_MOST_SECONDS: Final = 300.0
+_BACKOFFS_KEPT: Final = 10_000
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class MaintenancePhase(IntEnum):
+    """Numbers equal the contract's."""
+
+    STOPPED = 1
+    IDLE = 2
+    REFRESHING = 3
+    FAILING = 4
+    """The last look for due work, or the last refresh, failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceHealth:
+    """Of this process. `last_error` is out of a closed list of reasons, without content."""
+
+    phase: MaintenancePhase
+    workers: int
+    running: int
+    runs: int
+    failures: int
+    last_error: str
+    last_error_at: datetime | None
+
+
+@dataclass(slots=True)
+class _Backoff:
+    failures: int = 0
+    not_before: float = 0.0
+
+
+@dataclass(slots=True)
+class _Counts:
+    runs: int = 0
+    failures: int = 0
+    last_error: str = ""
+    last_error_at: datetime | None = None
+    failing: bool = field(default=False)
+
+
+class Maintenance:
+    """Looks for due refreshes and runs them, with a number of workers."""
+
+    def __init__(
+        self,
+        refresh: RefreshService,
+        records: SemanticRecords,
+        generation: Generation,
+        clock: Clock,
+        *,
+        workers: int,
+        default_delay_seconds: float,
+        poll_seconds: float,
+    ) -> None:
+        self._refresh = refresh
+        self._records = records
+        self._generation = generation
+        self._clock = clock
+        self._workers = workers
+        self._default_delay = default_delay_seconds
+        self._poll = poll_seconds
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._backoff: OrderedDict[str, _Backoff] = OrderedDict()
+        self._counts = _Counts()
+        self._loop: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look for work."""
+        self._loop = asyncio.create_task(self._run(), name="semantic maintenance")
+
+    async def stop(self) -> None:
+        """Stop looking, and cancel what runs: an index is left whole, and another replica goes on."""
+        tasks = [*self._running.values(), *([self._loop] if self._loop is not None else [])]
+        self._loop = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._running.clear()
+
+    def health(self) -> MaintenanceHealth:
+        return MaintenanceHealth(
+            phase=self._phase(),
+            workers=self._workers,
+            running=len(self._running),
+            runs=self._counts.runs,
+            failures=self._counts.failures,
+            last_error=self._counts.last_error,
+            last_error_at=self._counts.last_error_at,
+        )
+
+    def _phase(self) -> MaintenancePhase:
+        if self._loop is None or self._loop.done():
+            return MaintenancePhase.STOPPED
+        if self._counts.failing:
+            return MaintenancePhase.FAILING
+        return MaintenancePhase.REFRESHING if self._running else MaintenancePhase.IDLE
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll)
+            room = self._workers - len(self._running)
+            if room <= 0:
+                continue
+            try:
+                due = await self._records.due(
+                    self._generation.authority_digest, self._clock.now(), self._default_delay, room * 4
+                )
+            except DomainError as error:
+                self._failed(error)
+                continue
+            for item in due:
+                if len(self._running) >= self._workers:
+                    break
+                self._begin(item)
+
+    def _begin(self, due: DueRefresh) -> None:
+        partition = Partition(due.namespace, due.authority_digest)
+        backoff = self._backoff.get(partition.name)
+        waits = backoff is not None and self._clock.monotonic() < backoff.not_before
+        if waits or partition.name in self._running:
+            return
+        task = asyncio.create_task(self._one(partition), name="scheduled refresh")
+        self._running[partition.name] = task
+        task.add_done_callback(lambda _: self._running.pop(partition.name, None))
+
+    async def _one(self, partition: Partition) -> None:
+        started = self._clock.now()
+        try:
+            receipt = await self._refresh.refresh(
+                partition.namespace,
+                self._generation,
+                requirement=Consistency.INDEX_REVISION_CAS,
+                report=_unreported,
+                publish_behind=True,
+            )
+        except DomainError as error:
+            if error.reason is Reason.LEASE_HELD:
+                return  # another replica is at it
+            self._failed(error)
+            self._back_off(partition.name)
+            outcome = RunOutcome.FAILED
+            run = MaintenanceRun(
+                started_at=started, ended_at=self._clock.now(), outcome=outcome, error=_reason_of(error)
+            )
+        else:
+            self._counts.failing = False
+            self._backoff.pop(partition.name, None)
+            published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
+            run = MaintenanceRun(
+                started_at=started,
+                ended_at=self._clock.now(),
+                outcome=RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED,
+                index_revision=receipt.index_revision,
+            )
+        self._counts.runs += 1
+        try:
+            await self._records.add_run(partition, run)
+        except DomainError as error:
+            self._failed(error)
+
+    def _failed(self, error: DomainError) -> None:
+        self._counts.failures += 1
+        self._counts.failing = True
+        self._counts.last_error = _reason_of(error)
+        self._counts.last_error_at = self._clock.now()
+        _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata))
+
+    def _back_off(self, name: str) -> None:
+        backoff = self._backoff.setdefault(name, _Backoff())
+        backoff.failures += 1
+        pause = min(_BACKOFF_FIRST_SECONDS * 2 ** (backoff.failures - 1), _BACKOFF_MOST_SECONDS)
+        backoff.not_before = self._clock.monotonic() + pause
+        self._backoff.move_to_end(name)
+        while len(self._backoff) > _BACKOFFS_KEPT:
+            self._backoff.popitem(last=False)
+
+
+async def _unreported(progress: RefreshProgress) -> None:
+    """Nobody waits for the progress of a scheduled refresh."""
+
+
+def _causes(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {name: metadata[name] for name in ("cause", "failure") if name in metadata}
+
+
+def _reason_of(error: DomainError) -> str:
+    return ":".join((error.reason.value, *_causes(error.metadata).values()))[:200]

@@ -1,0 +1,459 @@
+"""Refresh: make a partition's index cover what is ACTIVE now, or leave it exactly as it was.
+
+Under a fenced lease: judge what is there, take in what changed since it was made, embed what no cache has, check that
+the source stands still, write the intent, publish with compare-and-swap, write the receipt. Nothing is published in
+part, and a crash at any point is completed or undone by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from durable_memory.app.semantic.index_delta import IndexDelta, StagedSegments, lay_out, segments_needed
+from durable_memory.app.semantic.lease_holder import LeaseHolder
+from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
+from durable_memory.app.semantic.vector_cache import VectorCache
+from durable_memory.app.semantic.vector_view import VectorView
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.node import NodeRevision, NodeStatus
+from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.domain.semantic.manifest import Descriptor, Manifest, index_history
+from durable_memory.domain.semantic.segment import FloatWidth
+from durable_memory.domain.state import Head
+from durable_memory.ports.embedder import Embedder, EmbeddingError
+from durable_memory.ports.leases import Lease
+from durable_memory.ports.runtime import Clock, Ids
+from durable_memory.ports.semantic_records import Intent, Receipt, RefreshWork, SemanticRecords
+from durable_memory.ports.store import NodeSelection, Store
+from durable_memory.ports.vector_index import Consistency, Publication, VectorIndex
+
+_PAGE: Final = 2_000
+_FOLDS: Final = 3
+_EMBED_BATCH: Final = 64
+_PUBLISH_ATTEMPTS: Final = 3
+
+
+class RefreshPhase(StrEnum):
+    """What a refresh is doing, for whoever waits for it."""
+
+    DIFFING = "DIFFING"
+    EMBEDDING = "EMBEDDING"
+    STAGING = "STAGING"
+    PUBLISHED = "PUBLISHED"
+    UNCHANGED = "UNCHANGED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshProgress:
+    """`done` of `total` texts have vectors."""
+
+    phase: RefreshPhase
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshLimits:
+    """Bounds of one partition, and the form in which it is stored."""
+
+    max_records: int = 100_000
+    max_bytes: int = 512 * 1024 * 1024
+    width: FloatWidth = FloatWidth.FLOAT32
+
+
+@dataclass(slots=True)
+class _Work:
+    """Counts what one refresh does."""
+
+    cache_hits: int = 0
+    calls: int = 0
+    inputs: int = 0
+    provider_bytes: int = 0
+
+
+Report = Callable[[RefreshProgress], Awaitable[None]]
+
+
+class RefreshService:
+    """Refreshes partitions of the server's generation."""
+
+    def __init__(
+        self,
+        store: Store,
+        records: SemanticRecords,
+        index: VectorIndex,
+        holder: LeaseHolder,
+        vectors: VectorCache,
+        embedder: Embedder,
+        clock: Clock,
+        ids: Ids,
+        *,
+        limits: RefreshLimits,
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._index = index
+        self._holder = holder
+        self._vectors = vectors
+        self._embedder = embedder
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def refresh(
+        self,
+        namespace: Namespace,
+        generation: Generation,
+        *,
+        requirement: Consistency,
+        report: Report,
+        publish_behind: bool = False,
+    ) -> Receipt:
+        """The receipt of a publication, or of the verified fact that none was needed.
+
+        `publish_behind`: where the source never stands still, publish what was read at the last look instead of
+        refusing. It is as right, for every hit is checked; it only covers less.
+
+        Raises: CONSISTENCY_UNSUPPORTED before any other work, LEASE_HELD, LEASE_FENCED, SOURCE_DRIFT,
+        INDEX_REVISION_CONFLICT, QUOTA_EXCEEDED, SEMANTIC_UNAVAILABLE (cause) if the provider fails.
+        """
+        if requirement is Consistency.INDEX_REVISION_CAS and self._index.consistency is not requirement:
+            raise DomainError(
+                Reason.CONSISTENCY_UNSUPPORTED,
+                f"the index offers {self._index.consistency.value}",
+                required=requirement.value,
+                offered=self._index.consistency.value,
+            )
+        partition = Partition(namespace, generation.authority_digest)
+        staged: set[str] = set()
+
+        async def keep_staged() -> None:
+            if staged:
+                await self._index.keep_staged(partition, set(staged), ttl_seconds=self._holder.ttl_seconds)
+
+        async with self._holder.hold(partition, keep_staged) as lease:
+            run = _Refresh(self, partition, generation, lease, staged, report, publish_behind)
+            return await run.to_receipt()
+
+
+class _Refresh:
+    """One refresh under its lease."""
+
+    def __init__(
+        self,
+        service: RefreshService,
+        partition: Partition,
+        generation: Generation,
+        lease: Lease,
+        staged: set[str],
+        report: Report,
+        publish_behind: bool,
+    ) -> None:
+        self._service = service
+        self._store = service._store
+        self._records = service._records
+        self._index = service._index
+        self._partition = partition
+        self._namespace = partition.namespace
+        self._generation = generation
+        self._lease = lease
+        self._staged = staged
+        self._report = report
+        self._publish_behind = publish_behind
+        self._started = service._clock.monotonic()
+        self._work = _Work()
+        self._found: dict[str, bytes] = {}
+
+    async def to_receipt(self) -> Receipt:
+        state = await judge(self._index, self._records, self._partition)
+        if state.completes is not None:
+            state = await self._complete(state, state.completes)
+        await self._report(RefreshProgress(phase=RefreshPhase.DIFFING))
+        view = await self._usable_view(state)
+        delta = IndexDelta()
+        head = await self._take_in(delta, view, self._source_of(state, view))
+        if delta.empty and state.state is IndexState.CURRENT:
+            return await self._unchanged(state, head)
+        if delta.empty and state.state is IndexState.NOT_BUILT and head.active_count == 0:
+            return await self._unchanged(state, head)
+        return await self._publish(state, view, delta, head)
+
+    # What is there, and what has changed
+
+    async def _usable_view(self, state: PartitionState) -> VectorView | None:
+        """The published vectors; none if there are none that can be trusted, and then all is built again."""
+        if state.state is not IndexState.CURRENT or state.manifest is None:
+            return None
+        try:
+            return await self._service._vectors.load(self._partition, state.manifest)
+        except DomainError as error:
+            if error.reason is not Reason.DATA_CORRUPTED:
+                raise
+            return None
+
+    def _source_of(self, state: PartitionState, view: VectorView | None) -> tuple[str, int] | None:
+        """(history id, revision) that the index covers, by its manifest or by a later receipt of the same state."""
+        if view is None or state.manifest is None:
+            return None
+        source = (state.manifest.source_history_id, state.manifest.source_revision)
+        receipt = state.receipt
+        if receipt is not None and receipt.history_digest == state.manifest.history_digest:
+            later = (receipt.source_history_id, receipt.source_revision)
+            if later[0] == source[0] and later[1] > source[1]:
+                return later
+        return source
+
+    async def _take_in(self, delta: IndexDelta, view: VectorView | None, source: tuple[str, int] | None) -> Head:
+        """Fold in changes and find their vectors until the source stands still."""
+        head = await self._store.head(self._namespace)
+        if source is None or source[0] != head.history_id or source[1] > head.revision:
+            await self._diff_everything(delta, view, head)
+        else:
+            delta.take(await self._changed(source[1], head), view)
+        for fold in range(_FOLDS + 1):
+            await self._embed(delta)
+            latest = await self._store.head(self._namespace)
+            if latest.history_id != head.history_id:
+                break
+            if latest.revision == head.revision:
+                return head
+            if fold == _FOLDS and self._publish_behind:
+                return head
+            delta.take(await self._changed(head.revision, latest), view)
+            head = latest
+        raise DomainError(
+            Reason.SOURCE_DRIFT,
+            "the namespace kept changing while its index was being refreshed",
+            namespace_revision=head.revision,
+        )
+
+    async def _diff_everything(self, delta: IndexDelta, view: VectorView | None, head: Head) -> None:
+        active: set[str] = set()
+        after = ""
+        while True:
+            page = await self._store.list_nodes(
+                self._namespace,
+                NodeSelection(statuses=frozenset({NodeStatus.ACTIVE})),
+                at_revision=head.revision,
+                after_node_id=after,
+                limit=_PAGE,
+            )
+            delta.take(page, view)
+            active.update(node.node_id for node in page)
+            if len(page) < _PAGE:
+                break
+            after = page[-1].node_id
+        if view is not None:
+            delta.removed.update(record.node_id for record in view.records() if record.node_id not in active)
+
+    async def _changed(self, after_revision: int, head: Head) -> list[NodeRevision]:
+        nodes: list[NodeRevision] = []
+        after = ""
+        while True:
+            page = await self._store.changed_nodes(
+                self._namespace,
+                after_revision=after_revision,
+                at_revision=head.revision,
+                after_node_id=after,
+                limit=_PAGE,
+            )
+            nodes.extend(page)
+            if len(page) < _PAGE:
+                return nodes
+            after = page[-1].node_id
+
+    # Vectors
+
+    async def _embed(self, delta: IndexDelta) -> None:
+        """Vectors of all that is wanted, from the cache or the provider; each batch is cached as it comes."""
+        texts = {record.text_digest: text for record, text in delta.wanted.values()}
+        missing = [digest for digest in texts if digest not in self._found]
+        if not missing:
+            return
+        model = self._generation.model_digest
+        cached = await self._records.cached_vectors(self._namespace, model, missing)
+        size = self._generation.dimension * 4
+        usable = {digest: vector for digest, vector in cached.items() if len(vector) == size}
+        self._found.update(usable)
+        self._work.cache_hits += len(usable)
+        rest = [digest for digest in missing if digest not in self._found]
+        for start in range(0, len(rest), _EMBED_BATCH):
+            await self._report(
+                RefreshProgress(
+                    phase=RefreshPhase.EMBEDDING, done=len(self._found), total=len(self._found) + len(rest) - start
+                )
+            )
+            batch = rest[start : start + _EMBED_BATCH]
+            vectors = await self._provided([texts[digest] for digest in batch])
+            fresh = dict(zip(batch, vectors, strict=True))
+            await self._records.cache_vectors(self._namespace, model, fresh)
+            self._found.update(fresh)
+
+    async def _provided(self, texts: Sequence[str]) -> list[bytes]:
+        embedder = self._service._embedder
+        before = embedder.usage.calls
+        try:
+            vectors = await embedder.embed_passages(texts)
+        except EmbeddingError as error:
+            raise DomainError(
+                Reason.SEMANTIC_UNAVAILABLE,
+                f"the embedding provider failed: {error.failure.value}",
+                cause="PROVIDER_FAILED",
+                failure=error.failure.value,
+            ) from error
+        finally:
+            self._work.calls += embedder.usage.calls - before
+        self._work.inputs += len(texts)
+        self._work.provider_bytes += sum(len(text.encode()) for text in texts)
+        return vectors
+
+    # Publication
+
+    async def _publish(self, state: PartitionState, view: VectorView | None, delta: IndexDelta, head: Head) -> Receipt:
+        laid_out = await asyncio.to_thread(self._lay_out, view, delta)
+        self._check_budget(laid_out)
+        await self._report(RefreshProgress(phase=RefreshPhase.STAGING, done=len(delta.wanted), total=len(delta.wanted)))
+        for segment_id, encoded in laid_out.staged.items():
+            await self._index.stage(self._partition, segment_id, encoded, ttl_seconds=self._service._holder.ttl_seconds)
+            self._staged.add(segment_id)
+        publication = Publication(
+            partition=self._partition,
+            lease=self._lease,
+            expected_index_revision=state.index_revision,
+            descriptor=self._descriptor(),
+            segments=laid_out.entries,
+            staged_ids=frozenset(laid_out.staged),
+            source_history_id=head.history_id,
+            source_revision=head.revision,
+            nonce=self._service._ids.random_hex(16),
+        )
+        history = index_history(state.history_digest, state.index_revision + 1, laid_out.entries)
+        intent = Intent(
+            fence=self._lease.fence,
+            nonce=publication.nonce,
+            expected_index_revision=state.index_revision,
+            history_digest=history,
+            source_history_id=head.history_id,
+            source_revision=head.revision,
+            active_count=head.active_count,
+            work=self._work_done(delta, laid_out.nbytes),
+            started_at=self._service._clock.now(),
+        )
+        await self._records.write_intent(self._partition, intent)
+        manifest = await self._published(publication)
+        self._staged.clear()
+        # From here on the index has moved: the receipt is written whatever becomes of the caller.
+        receipt = await asyncio.shield(self._write_receipt(intent, manifest))
+        await self._report(RefreshProgress(phase=RefreshPhase.PUBLISHED))
+        return receipt
+
+    def _lay_out(self, view: VectorView | None, delta: IndexDelta) -> StagedSegments:
+        return lay_out(
+            view,
+            delta,
+            self._found,
+            dimension=self._generation.dimension,
+            width=self._service._limits.width,
+            new_ids=[self._service._ids.random_hex(12) for _ in range(segments_needed(len(delta.wanted)))],
+        )
+
+    def _check_budget(self, laid_out: StagedSegments) -> None:
+        limits = self._service._limits
+        records = sum(entry.live_count for entry in laid_out.entries)
+        size = sum(entry.nbytes for entry in laid_out.entries)
+        if records > limits.max_records or size > limits.max_bytes:
+            raise DomainError(
+                Reason.QUOTA_EXCEEDED,
+                "the index partition would be over its budget",
+                records=records,
+                bytes=size,
+                max_records=limits.max_records,
+                max_bytes=limits.max_bytes,
+            )
+
+    async def _published(self, publication: Publication) -> Manifest:
+        """Publish; a lost answer is asked for again with the same nonce, which gives the first result."""
+        for attempt in range(1, _PUBLISH_ATTEMPTS + 1):
+            try:
+                return await self._index.publish(publication)
+            except DomainError as error:
+                if error.reason is not Reason.DEPENDENCY_UNAVAILABLE or attempt == _PUBLISH_ATTEMPTS:
+                    raise
+        raise AssertionError("every attempt returns or raises")
+
+    # Receipts
+
+    async def _write_receipt(self, intent: Intent, manifest: Manifest) -> Receipt:
+        receipt = self._receipt_of(intent, manifest)
+        await self._records.write_receipt(self._partition, receipt)
+        return receipt
+
+    async def _complete(self, state: PartitionState, intent: Intent) -> PartitionState:
+        """Write the receipt of a publication whose publisher died before it could."""
+        if state.manifest is None:
+            raise AssertionError("a publication that happened has a manifest")
+        receipt = replace(self._receipt_of(intent, state.manifest), completed_by_successor=True)
+        await self._records.write_receipt(self._partition, receipt)
+        return replace(state, receipt=receipt, completes=None)
+
+    async def _unchanged(self, state: PartitionState, head: Head) -> Receipt:
+        receipt = Receipt(
+            authority_digest=self._partition.authority_digest,
+            fence=self._lease.fence,
+            index_revision=state.index_revision,
+            history_digest=state.history_digest,
+            source_history_id=head.history_id,
+            source_revision=head.revision,
+            active_count=head.active_count,
+            indexed_count=0 if state.manifest is None else state.manifest.live_count,
+            consistency=self._index.consistency.value,
+            work=self._work_done(IndexDelta(), 0),
+            at=self._service._clock.now(),
+        )
+        await self._records.write_receipt(self._partition, receipt)
+        await self._report(RefreshProgress(phase=RefreshPhase.UNCHANGED))
+        return receipt
+
+    def _receipt_of(self, intent: Intent, manifest: Manifest) -> Receipt:
+        return Receipt(
+            authority_digest=self._partition.authority_digest,
+            fence=self._lease.fence,
+            index_revision=manifest.index_revision,
+            history_digest=manifest.history_digest,
+            source_history_id=intent.source_history_id,
+            source_revision=intent.source_revision,
+            active_count=intent.active_count,
+            indexed_count=manifest.live_count,
+            consistency=self._index.consistency.value,
+            work=replace(intent.work, milliseconds=self._milliseconds()),
+            at=self._service._clock.now(),
+        )
+
+    def _work_done(self, delta: IndexDelta, staged_bytes: int) -> RefreshWork:
+        return RefreshWork(
+            added=len(delta.wanted) - len(delta.replaced),
+            replaced=len(delta.replaced),
+            removed=len(delta.removed),
+            cache_hits=self._work.cache_hits,
+            provider_calls=self._work.calls,
+            provider_inputs=self._work.inputs,
+            provider_bytes=self._work.provider_bytes,
+            staged_bytes=staged_bytes,
+            milliseconds=self._milliseconds(),
+        )
+
+    def _milliseconds(self) -> int:
+        return round(1_000 * (self._service._clock.monotonic() - self._started))
+
+    def _descriptor(self) -> Descriptor:
+        return Descriptor(
+            dimension=self._generation.dimension,
+            metric=self._generation.metric.value,
+            normalization=self._generation.normalization.value,
+            width=self._service._limits.width,
+        )

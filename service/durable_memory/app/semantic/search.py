@@ -1,0 +1,270 @@
+"""The semantic branch of a recall: exact search, and the checks that nothing stale, foreign or inactive passes.
+
+A vector is trusted only if the node is ACTIVE in the namespace view of this very recall, and the text that was
+embedded is its current revision's. What fails is dropped and counted, and the next candidates take its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from durable_memory.app.recall_result import DegradationReason
+from durable_memory.app.semantic.partition_state import IndexState, judge
+from durable_memory.app.semantic.vector_cache import VectorCache
+from durable_memory.app.semantic.vector_view import Neighbour, VectorKey, VectorView
+from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.app.views.view import View
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.node import NodeRef
+from durable_memory.domain.semantic.embedded_text import embedded_text, text_digest
+from durable_memory.domain.semantic.fusion import Found
+from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.domain.semantic.manifest import Manifest
+from durable_memory.ports.embedder import Embedder, EmbeddingError
+from durable_memory.ports.semantic_records import SemanticRecords
+from durable_memory.ports.vector_index import VectorIndex
+
+_QUERY_VECTORS: Final = 4_096
+_STEP: Final = 128
+_INLINE_FLOATS: Final = 8_000_000
+_MANIFEST_ATTEMPTS: Final = 3
+
+
+class SemanticUnavailableError(Exception):
+    """Why the branch cannot answer now; AUTO goes on without it and says so."""
+
+    def __init__(self, reason: DegradationReason) -> None:
+        super().__init__(reason.name)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticFound:
+    """Checked hits, best first, and what it took to find them. `score` is the cosine."""
+
+    found: tuple[Found, ...]
+    index_revision: int
+    index_history_digest: str
+    searched: int
+    dropped: int
+    refilled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticBounds:
+    """Of the binding: where the branch is cut, and the least cosine that counts."""
+
+    candidate_limit: int
+    min_similarity: float
+
+
+class SemanticSearch:
+    """Searches partitions of the server's generation."""
+
+    def __init__(
+        self,
+        index: VectorIndex,
+        records: SemanticRecords,
+        vectors: VectorCache,
+        revisions: RevisionCache,
+        embedder: Embedder,
+    ) -> None:
+        self._index = index
+        self._records = records
+        self._vectors = vectors
+        self._revisions = revisions
+        self._embedder = embedder
+        self._verified: dict[str, tuple[int, VectorKey]] = {}
+        self._queries: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
+
+    async def manifest(self, partition: Partition) -> Manifest | None:
+        """What is published now; read beside the namespace's head, before anything else.
+
+        Raises: SemanticUnavailableError if the index cannot be reached.
+        """
+        try:
+            return await self._index.manifest(partition)
+        except DomainError as error:
+            raise SemanticUnavailableError(_cause(error)) from error
+
+    async def search(
+        self,
+        partition: Partition,
+        generation: Generation,
+        manifest: Manifest | None,
+        view: View,
+        query: str,
+        filter: LexicalFilter,
+        bounds: SemanticBounds,
+    ) -> SemanticFound:
+        """The best of the partition that pass filter, floor and checks, at most `candidate_limit`.
+
+        Raises: SemanticUnavailableError.
+        """
+        try:
+            vectors, vector = await asyncio.gather(
+                self._view(partition, manifest, view), self._query_vector(generation, query)
+            )
+            if vectors is None:
+                return _nothing(manifest)
+            return await self._checked(partition.namespace, vectors, view, vector, filter, bounds)
+        except DomainError as error:
+            raise SemanticUnavailableError(_cause(error)) from error
+
+    async def _view(self, partition: Partition, manifest: Manifest | None, view: View) -> VectorView | None:
+        """The vectors of the published state; None where there is nothing to index.
+
+        Raises: SemanticUnavailableError if nothing was published, or what is there is not what was published last.
+        """
+        for _ in range(_MANIFEST_ATTEMPTS):
+            trusted = await self._trusted(partition, manifest, view)
+            if trusted is None:
+                return None
+            try:
+                return await self._vectors.load(partition, trusted)
+            except DomainError as error:
+                if error.reason is Reason.DATA_CORRUPTED:
+                    raise SemanticUnavailableError(DegradationReason.INDEX_CORRUPTED) from error
+                if error.reason is not Reason.INDEX_REVISION_CONFLICT:
+                    raise
+                manifest = await self._index.manifest(partition)
+        raise SemanticUnavailableError(DegradationReason.INDEX_UNAVAILABLE)
+
+    async def _trusted(self, partition: Partition, manifest: Manifest | None, view: View) -> Manifest | None:
+        """The manifest, once it was found to be what the repository says was published.
+
+        It is compared with the repository when it is not the one that was verified last, so that a recall costs one
+        read of the index. An index that went back to a state this process verified before is told by its receipt.
+        """
+        if manifest is not None:
+            verified = self._verified.get(partition.name)
+            if verified == (manifest.fence, VectorKey.of(manifest)):
+                return manifest
+        state = await judge(self._index, self._records, partition)
+        if state.state is IndexState.REGRESSED:
+            self._vectors.drop(partition)
+            self._verified.pop(partition.name, None)
+            raise SemanticUnavailableError(DegradationReason.INDEX_REGRESSED)
+        if state.manifest is None:
+            if len(view.index):
+                raise SemanticUnavailableError(DegradationReason.INDEX_NOT_BUILT)
+            return None  # nothing ACTIVE: an index of nothing is complete
+        self._verified[partition.name] = (state.manifest.fence, VectorKey.of(state.manifest))
+        return state.manifest
+
+    async def _query_vector(self, generation: Generation, query: str) -> NDArray[np.float32]:
+        key = (generation.model_digest, text_digest(query))
+        known = self._queries.get(key)
+        if known is not None:
+            self._queries.move_to_end(key)
+            return known
+        try:
+            encoded = await self._embedder.embed_query(query)
+        except EmbeddingError as error:
+            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED) from error
+        vector = np.frombuffer(encoded, dtype="<f4").astype(np.float32)
+        if len(vector) != generation.dimension:
+            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED)
+        self._queries[key] = vector
+        if len(self._queries) > _QUERY_VECTORS:
+            self._queries.popitem(last=False)
+        return vector
+
+    async def _checked(
+        self,
+        namespace: Namespace,
+        vectors: VectorView,
+        view: View,
+        query: NDArray[np.float32],
+        filter: LexicalFilter,
+        bounds: SemanticBounds,
+    ) -> SemanticFound:
+        if len(vectors) * len(query) <= _INLINE_FLOATS:
+            scores = vectors.scores(query[np.newaxis, :])
+        else:
+            scores = await asyncio.to_thread(vectors.scores, query[np.newaxis, :])
+        found: list[Found] = []
+        dropped = start = 0
+        more = True
+        while more and len(found) < bounds.candidate_limit:
+            step = max(_STEP, bounds.candidate_limit)
+            candidates = vectors.neighbours(query, scores, 0, start, step)
+            start += step
+            more = len(candidates) == step
+            passing: list[Neighbour] = []
+            for item in candidates:
+                if item.similarity < bounds.min_similarity:
+                    more = False
+                    break
+                passing.append(item)
+            kept, failed = await self._current(namespace, view, passing)
+            dropped += failed
+            found += [
+                Found(item.record.node_id, item.similarity)
+                for item in kept
+                if filter is ANY_DOCUMENT or view.index.passes(item.record.node_id, filter)
+            ]
+        kept_at_most = tuple(found[: bounds.candidate_limit])
+        return SemanticFound(
+            found=kept_at_most,
+            index_revision=vectors.key.index_revision,
+            index_history_digest=vectors.key.history_digest,
+            searched=len(vectors),
+            dropped=dropped,
+            refilled=min(dropped, len(kept_at_most)),
+        )
+
+    async def _current(
+        self, namespace: Namespace, view: View, candidates: Sequence[Neighbour]
+    ) -> tuple[list[Neighbour], int]:
+        """Those whose vector is of the text that is ACTIVE now, and how many are not.
+
+        A record of the current revision is, for revisions never change. One of an earlier revision still is where only
+        labels, relations or evidence moved: the digest of the text decides.
+        """
+        kept: list[Neighbour] = []
+        moved: list[tuple[int, Neighbour, NodeRef]] = []
+        for item in candidates:
+            revision = view.index.revision_of(item.record.node_id)
+            if revision is None:
+                continue
+            if revision == item.record.revision:
+                kept.append(item)
+            else:
+                moved.append((len(kept), item, NodeRef(item.record.node_id, revision)))
+        if moved:
+            nodes = await self._revisions.get(namespace, view.key.history_id, [ref for _, _, ref in moved])
+            same = [
+                (place, item)
+                for (place, item, _), node in zip(moved, nodes, strict=True)
+                if text_digest(embedded_text(node)) == item.record.text_digest
+            ]
+            for shift, (place, item) in enumerate(same):
+                kept.insert(place + shift, item)
+        return kept, len(candidates) - len(kept)
+
+
+def _nothing(manifest: Manifest | None) -> SemanticFound:
+    return SemanticFound(
+        found=(),
+        index_revision=0 if manifest is None else manifest.index_revision,
+        index_history_digest="" if manifest is None else manifest.history_digest,
+        searched=0,
+        dropped=0,
+        refilled=0,
+    )
+
+
+def _cause(error: DomainError) -> DegradationReason:
+    if error.reason is Reason.DATA_CORRUPTED:
+        return DegradationReason.INDEX_CORRUPTED
+    return DegradationReason.INDEX_UNAVAILABLE
