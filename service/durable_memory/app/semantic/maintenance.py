@@ -170,7 +170,7 @@ class Maintenance:
             self._back_off(partition.name)
             outcome = RunOutcome.FAILED
             run = MaintenanceRun(
-                started_at=started, ended_at=self._clock.now(), outcome=outcome, error=_reason_of(error)
+                started_at=started, ended_at=self._clock.now(), outcome=outcome, error=describe_failure(error)
             )
         else:
             self._counts.failing = False
@@ -191,7 +191,7 @@ class Maintenance:
     def _failed(self, error: DomainError) -> None:
         self._counts.failures += 1
         self._counts.failing = True
-        self._counts.last_error = _reason_of(error)
+        self._counts.last_error = describe_failure(error)
         self._counts.last_error_at = self._clock.now()
         _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata))
 
@@ -213,5 +213,6 @@ def _causes(metadata: Mapping[str, str]) -> dict[str, str]:
     return {name: metadata[name] for name in ("cause", "failure") if name in metadata}
 
 
-def _reason_of(error: DomainError) -> str:
+def describe_failure(error: DomainError) -> str:
+    """Why a refresh failed, out of closed lists: `SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:TIMEOUT`."""
     return ":".join((error.reason.value, *_causes(error.metadata).values()))[:200]

@@ -113,11 +113,12 @@ class RefreshService:
         requirement: Consistency,
         report: Report,
         publish_behind: bool = False,
+        rebuild: bool = False,
     ) -> Receipt:
         """The receipt of a publication, or of the verified fact that none was needed.
 
         `publish_behind`: where the source never stands still, publish what was read at the last look instead of
-        refusing. It is as right, for every hit is checked; it only covers less.
+        refusing. It is as right, for every hit is checked; it only covers less. `rebuild`: write every segment anew.
 
         Raises: CONSISTENCY_UNSUPPORTED before any other work, LEASE_HELD, LEASE_FENCED, SOURCE_DRIFT,
         INDEX_REVISION_CONFLICT, QUOTA_EXCEEDED, SEMANTIC_UNAVAILABLE (cause) if the provider fails.
@@ -137,7 +138,7 @@ class RefreshService:
                 await self._index.keep_staged(partition, set(staged), ttl_seconds=self._holder.ttl_seconds)
 
         async with self._holder.hold(partition, keep_staged) as lease:
-            run = _Refresh(self, partition, generation, lease, staged, report, publish_behind)
+            run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
             return await run.to_receipt()
 
 
@@ -153,6 +154,7 @@ class _Refresh:
         staged: set[str],
         report: Report,
         publish_behind: bool,
+        rebuild: bool,
     ) -> None:
         self._service = service
         self._store = service._store
@@ -165,6 +167,7 @@ class _Refresh:
         self._staged = staged
         self._report = report
         self._publish_behind = publish_behind
+        self._rebuild = rebuild
         self._started = service._clock.monotonic()
         self._work = _Work()
         self._found: dict[str, bytes] = {}
@@ -177,7 +180,7 @@ class _Refresh:
         view = await self._usable_view(state)
         delta = IndexDelta()
         head = await self._take_in(delta, view, self._source_of(state, view))
-        if delta.empty and state.state is IndexState.CURRENT:
+        if delta.empty and state.state is IndexState.CURRENT and (view is not None or not head.active_count):
             return await self._unchanged(state, head)
         if delta.empty and state.state is IndexState.NOT_BUILT and head.active_count == 0:
             return await self._unchanged(state, head)
@@ -187,7 +190,7 @@ class _Refresh:
 
     async def _usable_view(self, state: PartitionState) -> VectorView | None:
         """The published vectors; none if there are none that can be trusted, and then all is built again."""
-        if state.state is not IndexState.CURRENT or state.manifest is None:
+        if self._rebuild or state.state is not IndexState.CURRENT or state.manifest is None:
             return None
         try:
             return await self._service._vectors.load(self._partition, state.manifest)

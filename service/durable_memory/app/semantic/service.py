@@ -1,0 +1,209 @@
+"""What people and hosts ask of semantic recall: refresh now, how does the index stand, when is it refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from durable_memory.app.call import Call
+from durable_memory.app.semantic.lease_holder import LeaseHolder
+from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
+from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
+from durable_memory.app.semantic.refresh import RefreshService, Report
+from durable_memory.app.semantic.unindexed import count_unindexed
+from durable_memory.app.semantic.vector_cache import VectorCache
+from durable_memory.app.sessions import SessionService
+from durable_memory.domain.errors import DomainError, Reason, invalid_field
+from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.domain.semantic.manifest import Manifest
+from durable_memory.domain.state import ChangeToken
+from durable_memory.ports.runtime import Clock
+from durable_memory.ports.semantic_records import (
+    MaintenanceRun,
+    Receipt,
+    RefreshWork,
+    RunOutcome,
+    Schedule,
+    SemanticRecords,
+)
+from durable_memory.ports.store import Store
+from durable_memory.ports.vector_index import Consistency, VectorIndex
+
+_LEAST_SCHEDULE_SECONDS = 1.0
+_MOST_SCHEDULE_SECONDS = 366 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """How a namespace's partition stands.
+
+    `unindexed_active_count`: ACTIVE memories whose present text has no live vector, as of `token`. `last_failure`: why
+    the latest run failed, out of a closed list; empty if it did not.
+    """
+
+    token: ChangeToken
+    generation: Generation
+    state: IndexState
+    manifest: Manifest | None
+    last_receipt: Receipt | None
+    unindexed_active_count: int
+    last_failure: str
+    schedule: Schedule | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceMaintenance:
+    """The health of this process's maintenance, and what became of one namespace's refreshes."""
+
+    health: MaintenanceHealth
+    last_receipt: Receipt | None
+    runs: Sequence[MaintenanceRun]
+
+
+class SemanticService:
+    """Works on the partition of the call's namespace in the server's generation."""
+
+    def __init__(
+        self,
+        store: Store,
+        records: SemanticRecords,
+        index: VectorIndex,
+        holder: LeaseHolder,
+        vectors: VectorCache,
+        refresh: RefreshService,
+        maintenance: Maintenance,
+        sessions: SessionService,
+        clock: Clock,
+        *,
+        generation: Generation,
+    ) -> None:
+        self._store = store
+        self._records = records
+        self._index = index
+        self._holder = holder
+        self._vectors = vectors
+        self._refresh = refresh
+        self._maintenance = maintenance
+        self._sessions = sessions
+        self._clock = clock
+        self.generation = generation
+
+    async def refresh(
+        self, call: Call, session_id: str, requirement: Consistency, report: Report, *, rebuild: bool = False
+    ) -> Receipt:
+        """Make the session's partition cover what is ACTIVE now; see `RefreshService.refresh`.
+
+        `rebuild`: every segment is written anew, from cached vectors where there are any.
+
+        Raises: as that, SESSION_NOT_FOUND, SESSION_CLOSED, SEMANTIC_UNAVAILABLE for a session of another generation.
+        """
+        session = await self._sessions.get(call, session_id)
+        session.require_open()
+        bound = session.binding.policy.semantic
+        if bound is None or bound.authority_digest != self.generation.authority_digest:
+            raise DomainError(
+                Reason.SEMANTIC_UNAVAILABLE,
+                "the session is bound to no generation that this server makes",
+                cause="GENERATION_NOT_SERVED",
+            )
+        started = self._clock.now()
+        try:
+            return await self._refresh.refresh(
+                call.namespace, self.generation, requirement=requirement, report=report, rebuild=rebuild
+            )
+        except DomainError as error:
+            if error.reason is Reason.SEMANTIC_UNAVAILABLE:
+                run = MaintenanceRun(
+                    started_at=started,
+                    ended_at=self._clock.now(),
+                    outcome=RunOutcome.FAILED,
+                    error=describe_failure(error),
+                )
+                await self._records.add_run(self._partition(call), run)
+            raise
+
+    async def status(self, call: Call) -> IndexStatus:
+        """Pure. Raises: DEPENDENCY_UNAVAILABLE if index or repository cannot be read."""
+        partition = self._partition(call)
+        head = await self._store.head(call.namespace)
+        state = await judge(self._index, self._records, partition)
+        runs = await self._records.runs(partition)
+        return IndexStatus(
+            token=head.token,
+            generation=self.generation,
+            state=state.state,
+            manifest=state.manifest,
+            last_receipt=state.receipt,
+            unindexed_active_count=await self._unindexed(call, partition, state),
+            last_failure=runs[0].error if runs and runs[0].outcome is RunOutcome.FAILED else "",
+            schedule=await self._records.schedule(call.namespace, partition.authority_digest),
+        )
+
+    async def receipts(self, call: Call, *, before: tuple[int, int, int] | None, limit: int) -> Sequence[Receipt]:
+        """Newest first; those whose position is below `before`."""
+        return await self._records.list_receipts(self._partition(call), before=before, limit=limit)
+
+    async def clear(self, call: Call) -> Receipt:
+        """Forget the published vectors. Recall goes on lexically; the next refresh builds from cached vectors.
+
+        Raises: LEASE_HELD, LEASE_FENCED.
+        """
+        partition = self._partition(call)
+        async with self._holder.hold(partition) as lease:
+            head = await self._store.head(call.namespace)
+            await self._index.clear(partition, lease)
+            self._vectors.drop(partition)
+            receipt = Receipt(
+                authority_digest=partition.authority_digest,
+                fence=lease.fence,
+                index_revision=0,
+                history_digest="",
+                source_history_id=head.history_id,
+                source_revision=0,
+                active_count=head.active_count,
+                indexed_count=0,
+                consistency=self._index.consistency.value,
+                work=RefreshWork(),
+                at=self._clock.now(),
+            )
+            await self._records.write_receipt(partition, receipt)
+            return receipt
+
+    async def set_schedule(
+        self, call: Call, *, interval_seconds: float | None, on_change_delay_seconds: float | None
+    ) -> Schedule:
+        """When this namespace is refreshed from now on; both `None`: only by an explicit refresh.
+
+        Raises: INVALID_FIELD for times out of bounds.
+        """
+        for field, seconds in (("interval", interval_seconds), ("on_change_delay", on_change_delay_seconds)):
+            if seconds is not None and not _LEAST_SCHEDULE_SECONDS <= seconds <= _MOST_SCHEDULE_SECONDS:
+                raise invalid_field(f"schedule.{field}", "is not from one second to 366 days")
+        schedule = Schedule(
+            authority_digest=self.generation.authority_digest,
+            interval_seconds=interval_seconds,
+            on_change_delay_seconds=on_change_delay_seconds,
+            set_by=call.caller.name,
+            set_at=self._clock.now(),
+        )
+        await self._records.set_schedule(call.namespace, schedule)
+        return schedule
+
+    async def maintenance(self, call: Call) -> NamespaceMaintenance:
+        """Health of this process's workers, and the namespace's last receipt and runs."""
+        partition = self._partition(call)
+        return NamespaceMaintenance(
+            health=self._maintenance.health(),
+            last_receipt=await self._records.last_receipt(partition),
+            runs=await self._records.runs(partition),
+        )
+
+    def _partition(self, call: Call) -> Partition:
+        return Partition(call.namespace, self.generation.authority_digest)
+
+    async def _unindexed(self, call: Call, partition: Partition, state: PartitionState) -> int:
+        head = await self._store.head(call.namespace)
+        if state.state is not IndexState.CURRENT or state.manifest is None:
+            return head.active_count
+        view = await self._vectors.load(partition, state.manifest)
+        return await count_unindexed(self._store, call.namespace, head, view)
