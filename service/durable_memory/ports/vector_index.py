@@ -7,12 +7,15 @@ It is derived state: everything here can be lost and rebuilt. Promises that ever
   nothing was published yet), and every segment listed is there with its length. Then the segment list, revision
   (plus one), history digest, fence and source are replaced together; a reader sees the old or the new state, never
   half of one.
-- **Repeatable.** A publication carries a nonce; repeating one that happened returns its manifest.
+- **Repeatable.** A publication carries a nonce; repeating one that happened returns its manifest, for as long as it is
+  the published one. Staging a segment again changes nothing; nor does any repeat that arrives late.
 - **Staged segments expire** unless renewed or published. Replaced segments stay readable for a grace period.
 - Partitions never meet: a conflict in one is invisible to every other.
 
 Errors: DomainError with INDEX_REVISION_CONFLICT (expected, actual), LEASE_FENCED, DIMENSION_MISMATCH (another
-descriptor), DATA_CORRUPTED (a listed segment is missing or damaged), DEPENDENCY_UNAVAILABLE.
+descriptor), DATA_CORRUPTED (a listed segment is missing or damaged; `staged` says whether it was a new one, which may
+have expired), DEPENDENCY_UNAVAILABLE, and for `publish` and `clear` OUTCOME_UNKNOWN: no answer came, and a repeat
+settles it.
 """
 
 from __future__ import annotations
@@ -23,7 +26,14 @@ from enum import StrEnum
 from typing import Protocol
 
 from durable_memory.domain.semantic.generation import Partition
-from durable_memory.domain.semantic.manifest import Descriptor, Manifest, SegmentEntry
+from durable_memory.domain.semantic.manifest import (
+    INDEX_HISTORY_START,
+    Descriptor,
+    Manifest,
+    SegmentEntry,
+    index_history,
+)
+from durable_memory.domain.semantic.refusals import another_descriptor, index_revision_conflict
 from durable_memory.ports.leases import Lease
 
 
@@ -49,6 +59,28 @@ class Publication:
     source_history_id: str
     source_revision: int
     nonce: str
+
+    def require_follows(self, published: Manifest | None) -> None:
+        """Raises: INDEX_REVISION_CONFLICT, DIMENSION_MISMATCH if this is not what may follow `published`."""
+        actual = 0 if published is None else published.index_revision
+        if actual != self.expected_index_revision:
+            raise index_revision_conflict(self.expected_index_revision, actual)
+        if published is not None and published.descriptor != self.descriptor:
+            raise another_descriptor(published.descriptor, self.descriptor)
+
+    def manifest(self, previous_history_digest: str = INDEX_HISTORY_START) -> Manifest:
+        """The state that this publication makes of the one with the previous history digest."""
+        index_revision = self.expected_index_revision + 1
+        return Manifest(
+            descriptor=self.descriptor,
+            index_revision=index_revision,
+            history_digest=index_history(previous_history_digest, index_revision, self.segments),
+            fence=self.lease.fence,
+            nonce=self.nonce,
+            source_history_id=self.source_history_id,
+            source_revision=self.source_revision,
+            segments=self.segments,
+        )
 
 
 class VectorIndex(Protocol):

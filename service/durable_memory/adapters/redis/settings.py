@@ -1,0 +1,29 @@
+"""How this adapter uses its server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisSettings:
+    """Bounds of one process. Everything is positive.
+
+    A call makes at most `attempts`, each with `call_timeout_seconds`; those that move segments have
+    `transfer_timeout_seconds` instead. Whoever finds no free connection waits `acquire_timeout_seconds`. Replaced
+    segments stay readable for `replaced_grace_seconds`: longer than the load of a view may take.
+    """
+
+    max_connections: int = 16
+    connect_timeout_seconds: float = 2.0
+    acquire_timeout_seconds: float = 2.0
+    call_timeout_seconds: float = 3.0
+    transfer_timeout_seconds: float = 30.0
+    attempts: int = 3
+    retry_pause_seconds: float = 0.05
+    replaced_grace_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            if not getattr(self, item.name) > 0:
+                raise ValueError(f"{item.name} is not positive")
