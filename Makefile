@@ -9,7 +9,7 @@ PYTEST ?= -q
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup postgres run demo test test-unit lint format gen gen-check bench lock clean
+.PHONY: help setup postgres redis run demo test test-unit lint format gen gen-check bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,13 +22,16 @@ $(STAMP): requirements-dev.txt pyproject.toml clients/python/pyproject.toml tool
 postgres: ## make sure that the PostgreSQL binaries for the tests are here (Debian, as root: installs them)
 	@tools/postgres
 
+redis: ## make sure that a redis-server for the tests is here (Debian, as root: installs it)
+	@tools/redis
+
 run: setup ## serve on 127.0.0.1:7447 with a SQLite file in the working folder
 	durable-memory serve --store sqlite:///durable-memory.db
 
 demo: setup ## tell the whole story on a real server: propose, activate, recall, kill -9, recall again
 	python -m examples.demo
 
-test: setup postgres gen-check lint ## everything that must pass before a change lands
+test: setup postgres redis gen-check lint ## everything that must pass before a change lands
 	pytest --durations=10 $(PYTEST)
 
 test-unit: setup ## the tests without I/O
