@@ -21,12 +21,23 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from durable_memory_client import Decision, Draft, Evidence, Hit, MemoryServiceError, NodeStatus
+from durable_memory_client import (
+    Decision,
+    Draft,
+    Evidence,
+    Hit,
+    MemoryServiceError,
+    MemoryUnavailableError,
+    NodeStatus,
+    ServerInfo,
+)
 from durable_memory_client.sync import MemoryClient
 
 DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "concepts.md"
 TURN: Final = "Fridays do not work for me any more. Let us hold the weekly review on Tuesdays at 14:00 from now on."
 QUESTION: Final = "When is the weekly review?"
+
+_START_SECONDS: Final = 30
 
 console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
 
@@ -45,6 +56,16 @@ class Server:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
         return self._process.pid
+
+    def wait_ready(self, memory: MemoryClient) -> ServerInfo:
+        """Until it answers, and not for longer than it lives."""
+        assert self._process is not None
+        for _ in range(_START_SECONDS):
+            with contextlib.suppress(MemoryUnavailableError):
+                return memory.wait_until_ready(1)
+            if self._process.poll() is not None:
+                break
+        sys.exit(f"the demo failed: the server did not start\n{self.log()}")
 
     def kill9(self) -> None:
         assert self._process is not None
@@ -77,7 +98,7 @@ def main() -> None:
 def tell(server: Server) -> None:
     pid = server.start()
     with MemoryClient(server.address, tenant="acme", principal="user-1", scope="assistant") as memory:
-        info = memory.wait_until_ready(30)
+        info = server.wait_ready(memory)
         chapter("A server")
         say(f"version {info.version}, process {pid}, {server.address}, one SQLite file")
 
@@ -140,7 +161,7 @@ def tell(server: Server) -> None:
         server.kill9()
         say(f"process {pid} is gone; nothing was flushed, closed or said goodbye to")
         say(f"process {server.start()} starts on the same file")
-        memory.wait_until_ready(30)
+        server.wait_ready(memory)
         after = everything(memory)
         check(after["recall"] == before["recall"], f"the same recall, the same citations: {short(again)} first")
         check(after["usage"] == before["usage"], "admissions and uses: counts unchanged")

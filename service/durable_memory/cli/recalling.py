@@ -96,7 +96,8 @@ async def recall(
     if found.degradation is not None and found.degradation.reason != "SEMANTIC_NOT_CONFIGURED":
         output.note(found.degradation.message)
     searched = found.searched_node_count
-    output.note(f"{len(found)} of {searched} active {'memory' if searched == 1 else 'memories'}")
+    if found.hits:
+        output.note(f"{len(found)} of {searched} active {'memory' if searched == 1 else 'memories'}")
 
 
 async def explain(
