@@ -22,8 +22,12 @@ from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.store import NodeSelection, Store
 
 _BATCH_CHANGE_SETS: Final = 100
-_BATCH_NODES: Final = 256
-"""Node revisions that a stream reads ahead: some 20 MB of text at the most."""
+_BATCH_NODES: Final = 64
+"""Node revisions that a watch reads ahead, of change sets that are no larger: 4 MiB of content at the most."""
+
+_FIRST_PAGE_NODES: Final = 32
+_READ_AHEAD_BYTES: Final = 2 * 1024 * 1024
+"""The text that a snapshot reads ahead, about. However slowly its caller reads, the server holds it all the while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,13 +192,14 @@ class RepositoryReader:
         count = size = 0
         after = ""
         selection = NodeSelection(statuses=statuses)
+        page_size = min(_FIRST_PAGE_NODES, PAGE_SIZE_MAX)
         while True:
             nodes = await self._store.list_nodes(
                 call.namespace,
                 selection,
                 at_revision=token.namespace_revision,
                 after_node_id=after,
-                limit=PAGE_SIZE_MAX,
+                limit=page_size,
             )
             for node in nodes:
                 count += 1
@@ -203,9 +208,10 @@ class RepositoryReader:
                     raise _snapshot_too_large()
                 hasher.update(canonical_json(node.canonical()) + b"\n")
                 yield node
-            if len(nodes) < PAGE_SIZE_MAX:
+            if len(nodes) < page_size:
                 break
             after = nodes[-1].node_id
+            page_size = _next_page_size(nodes)
         yield SnapshotEnd(node_count=count, content_bytes=size, digest=hasher.hexdigest())
 
     async def watch(
@@ -271,6 +277,12 @@ async def changes_after(
     if any(len(nodes.get(record.namespace_revision, ())) != len(record.changes) for record in records):
         raise _history_has_gap("node", after_revision)
     return records, nodes
+
+
+def _next_page_size(nodes: Sequence[NodeRevision]) -> int:
+    """How many nodes like these may be read ahead at a time."""
+    size = sum(len(text) for node in nodes for text in (node.content, *node.surroundings))
+    return max(1, min(PAGE_SIZE_MAX, _READ_AHEAD_BYTES * len(nodes) // max(1, size)))
 
 
 def _at(head: Head, at_revision: int | None) -> ChangeToken:

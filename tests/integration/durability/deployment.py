@@ -144,11 +144,15 @@ class Tenancy:
         changes = [change.change_set for change in self.follower.changes]
         return {(one.method, one.idempotency_key): one.committed_at.timestamp() for one in changes}
 
-    async def standing(self) -> tuple[ChangeToken, str | None, str | None]:
-        """All that must be the same as long as nobody writes: change token, chain digest, digest of all nodes."""
-        token = await self.memory.get_change_token()
+    async def standing(self, memory: MemoryNamespace | None = None) -> tuple[ChangeToken, str | None, str | None]:
+        """All that must be the same as long as nobody writes: change token, chain digest, digest of all nodes.
+
+        `memory` is another way to the namespace.
+        """
+        memory = memory or self.memory
+        token = await memory.get_change_token()
         last = await self._list(after=token.namespace_revision - 1) if token.namespace_revision else []
-        snapshot = self.memory.snapshot()
+        snapshot = memory.snapshot()
         await snapshot.all()
         return token, last[0].chain_digest if last else None, snapshot.digest
 
