@@ -20,7 +20,7 @@ from durable_memory.cli.output import Output
 from durable_memory.cli.place import NotOpenedError, Place, UnusablePlaceError, place
 from durable_memory.cli.refusals import REFUSED, UNAVAILABLE, USAGE, advice, exit_code
 from durable_memory.cli.times import Times
-from durable_memory_client import MemoryClient, MemoryServiceError, MemoryUnavailableError
+from durable_memory_client import IncompleteStreamError, MemoryClient, MemoryServiceError, MemoryUnavailableError
 from durable_memory_client.connection import resolve_connection
 from durable_memory_client.identity import new_request_id
 
@@ -141,12 +141,15 @@ async def _run(body: Callable[[Invocation], Awaitable[None]], options: ServiceOp
         except MemoryServiceError as error:
             complain(output, error, address)
             return exit_code(error)
+        except IncompleteStreamError as error:
+            output.fail(str(error), advice="Nothing of it may be relied on; try again.")
+            return UNAVAILABLE
         except PartlyRefusedError as refused:
             for name, refusal in refused.errors:
                 complain(output, refusal, address, name)
             return REFUSED
         except NotOpenedError as error:
-            output.fail(str(error))
+            output.fail(str(error), advice=error.advice)
             return UNAVAILABLE
         except UnusablePlaceError as error:
             output.fail("; ".join(error.faults))

@@ -27,7 +27,11 @@ class UnusablePlaceError(Exception):
 
 
 class NotOpenedError(Exception):
-    """The data cannot be opened now; the text says why."""
+    """The data cannot be opened now; the text says why, and `advice` what to do about it."""
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(problem)
+        self.advice: Final = advice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +102,13 @@ async def _opened(settings: Settings) -> AsyncIterator[Place]:
                 raise _LockedError(str(error)) from error
             raise NotOpenedError(str(error)) from error
         try:
-            if application.refusal is not None:
-                raise NotOpenedError(f"the store {settings.store} cannot be used: {application.refusal.message}")
+            refusal = application.refusal
+            if refusal is not None:
+                behind = refusal.metadata.get("state") == "schema"
+                raise NotOpenedError(
+                    f"the store {settings.store} cannot be used: {refusal.message}",
+                    "Bring it to this version's schema with `durable-memory migrate`." if behind else "",
+                )
             yield Place(address=application.address, opened=str(settings.store))
         finally:
             await application.stop()

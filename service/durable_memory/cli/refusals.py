@@ -21,6 +21,13 @@ def exit_code(error: MemoryServiceError) -> int:
 
 def advice(error: MemoryServiceError, *, address: str) -> str:
     """What to do about it; empty where the message says all there is to say."""
+    if error.request_id is None or error.definite or error.reason == "DATA_CORRUPTED":
+        return _next_step(error, address)
+    unknown = f"Should it have happened all the same, the same command with --request-id {error.request_id} says so."
+    return f"{_next_step(error, address)} {unknown}".strip()
+
+
+def _next_step(error: MemoryServiceError, address: str) -> str:
     known = _ADVICE.get(error.reason or "")
     if known is not None:
         return known(error.metadata)
