@@ -33,6 +33,7 @@ class DegradationReason(IntEnum):
     INDEX_CORRUPTED = 5
     PROVIDER_FAILED = 6
     DEADLINE = 7
+    GENERATION_NOT_SERVED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

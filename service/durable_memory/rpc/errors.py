@@ -103,15 +103,17 @@ ERROR_TABLE: Final[Mapping[Reason, ErrorRow]] = MappingProxyType(
 )
 
 _SEMANTIC_OUTAGE: Final = _row(StatusCode.UNAVAILABLE, definite=None)
-_NO_GENERATION: Final = "SEMANTIC_NOT_CONFIGURED"
+_NOT_CONFIGURED: Final = "SEMANTIC_NOT_CONFIGURED"
+_NO_GENERATION: Final = frozenset({_NOT_CONFIGURED, "GENERATION_NOT_SERVED"})
 
 
 def row_of(error: DomainError) -> ErrorRow:
     """The row of an error: its reason's, but for SEMANTIC_UNAVAILABLE, whose cause decides.
 
-    A session without a generation can never be answered semantically; one with a generation may be, later.
+    A session without a generation of this server can never be answered semantically; one with it may be, later.
     """
-    if error.reason is Reason.SEMANTIC_UNAVAILABLE and error.metadata.get("cause", _NO_GENERATION) != _NO_GENERATION:
+    cause = error.metadata.get("cause", _NOT_CONFIGURED)
+    if error.reason is Reason.SEMANTIC_UNAVAILABLE and cause not in _NO_GENERATION:
         return _SEMANTIC_OUTAGE
     return ERROR_TABLE[error.reason]
 

@@ -91,6 +91,7 @@ def test_clients_repeat_by_themselves_only_what_may_pass():
     ("cause", "status"),
     [
         ("SEMANTIC_NOT_CONFIGURED", StatusCode.FAILED_PRECONDITION),
+        ("GENERATION_NOT_SERVED", StatusCode.FAILED_PRECONDITION),
         ("INDEX_UNAVAILABLE", StatusCode.UNAVAILABLE),
         ("PROVIDER_FAILED", StatusCode.UNAVAILABLE),
     ],

@@ -95,9 +95,10 @@ class LimitExceededError(MemoryServiceError):
 
 
 class DimensionMismatchError(MemoryServiceError):
-    """INVALID_ARGUMENT, definite. A vector does not have the dimension of its generation.
+    """INVALID_ARGUMENT, definite. A vector does not have the dimension, or another property, of those that it should
+    stand beside.
 
-    Metadata: `expected`, `actual`.
+    Metadata: `field` (`dimension`, `width`, `metric`, `normalization`), `expected`, `actual`.
     """
 
     default_reason = Reason.DIMENSION_MISMATCH
@@ -316,10 +317,12 @@ class RunIdentityConflictError(MemoryServiceError):
 
 
 class SemanticUnavailableError(MemoryServiceError):
-    """FAILED_PRECONDITION (the session has no semantic generation) or UNAVAILABLE (it has one that cannot answer
-    now). An explicitly requested mode cannot be served; it never turns into another one.
+    """FAILED_PRECONDITION (there is no semantic generation, or the session's is not the server's) or UNAVAILABLE (it
+    cannot answer now). An explicitly requested mode cannot be served; it never turns into another one. Or the index
+    cannot be refreshed, and stays as it was.
 
-    Metadata: `cause`, a name of DegradationReason without its prefix.
+    Metadata: `cause`, a name of DegradationReason without its prefix; where the provider failed also `failure`
+    (TIMEOUT, RATE_LIMITED, WRONG_COUNT, ...).
     """
 
     default_reason = Reason.SEMANTIC_UNAVAILABLE
@@ -335,18 +338,18 @@ class IndexRevisionConflictError(MemoryServiceError):
 
 
 class LeaseHeldError(MemoryServiceError):
-    """ABORTED, definite. Somebody else holds the lease.
+    """ABORTED, definite. Somebody else holds the lease: one refresh of an index runs at a time.
 
-    Metadata: `expires_at` (RFC 3339).
+    Metadata: `retry_after_ms`, when the lease ends unless it is renewed, as far as known.
     """
 
     default_reason = Reason.LEASE_HELD
 
 
 class LeaseFencedError(MemoryServiceError):
-    """ABORTED, definite. The lease was lost: a higher fence has been granted.
+    """ABORTED, definite. The lease was lost: it ran out, or a higher fence has been granted.
 
-    Metadata: `fence`, `highest_fence`.
+    Metadata: `fence`, `highest_fence`, as far as known.
     """
 
     default_reason = Reason.LEASE_FENCED
@@ -355,7 +358,7 @@ class LeaseFencedError(MemoryServiceError):
 class SourceDriftError(MemoryServiceError):
     """ABORTED, definite. The namespace kept changing while its index was being refreshed.
 
-    Metadata: `attempts`.
+    Metadata: `namespace_revision`, the last that was taken in.
     """
 
     default_reason = Reason.SOURCE_DRIFT
@@ -371,9 +374,9 @@ class ConsistencyUnsupportedError(MemoryServiceError):
 
 
 class QuotaExceededError(MemoryServiceError):
-    """RESOURCE_EXHAUSTED, definite. A stored amount is used up.
+    """RESOURCE_EXHAUSTED, definite. A stored amount is used up, or would be.
 
-    Metadata: `quota`, `limit`.
+    Metadata: `quota`, `limit`, `actual`.
     """
 
     default_reason = Reason.QUOTA_EXCEEDED

@@ -19,6 +19,7 @@ from durablememory.v1 import (
     memory_service_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_service_pb2,
 )
@@ -28,6 +29,7 @@ _FILES: Final = (
     memory_service_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_service_pb2,
 )

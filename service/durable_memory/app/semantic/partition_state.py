@@ -20,6 +20,8 @@ class IndexState(IntEnum):
     """It is what the last receipt or the pending intent says."""
     REGRESSED = 3
     """It is empty or another than what was published last: not served, and rebuilt from cached vectors."""
+    CORRUPTED = 4
+    """It is what was published last, but a segment of it is damaged or gone: known only to whoever reads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

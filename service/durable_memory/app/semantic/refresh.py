@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from durable_memory.app.semantic.index_delta import IndexDelta, StagedSegments, lay_out, segments_needed
+from durable_memory.app.semantic.index_delta import (
+    IndexDelta,
+    StagedSegments,
+    lay_out,
+    live_records,
+    segments_needed,
+)
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.vector_cache import VectorCache
@@ -36,6 +42,7 @@ _PAGE: Final = 2_000
 _FOLDS: Final = 3
 _EMBED_BATCH: Final = 64
 _PUBLISH_ATTEMPTS: Final = 3
+_UNANSWERED: Final = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UNKNOWN})
 
 
 class RefreshPhase(StrEnum):
@@ -367,17 +374,18 @@ class _Refresh:
 
     def _check_budget(self, laid_out: StagedSegments) -> None:
         limits = self._service._limits
-        records = sum(entry.live_count for entry in laid_out.entries)
-        size = sum(entry.nbytes for entry in laid_out.entries)
-        if records > limits.max_records or size > limits.max_bytes:
-            raise DomainError(
-                Reason.QUOTA_EXCEEDED,
-                "the index partition would be over its budget",
-                records=records,
-                bytes=size,
-                max_records=limits.max_records,
-                max_bytes=limits.max_bytes,
-            )
+        for quota, actual, limit in (
+            ("index_records", live_records(laid_out.entries), limits.max_records),
+            ("index_bytes", sum(entry.nbytes for entry in laid_out.entries), limits.max_bytes),
+        ):
+            if actual > limit:
+                raise DomainError(
+                    Reason.QUOTA_EXCEEDED,
+                    f"the index would have {actual} {quota}; the limit is {limit}",
+                    quota=quota,
+                    limit=limit,
+                    actual=actual,
+                )
 
     async def _published(self, publication: Publication) -> Manifest:
         """Publish; a lost answer is asked for again with the same nonce, which gives the first result."""
@@ -385,7 +393,7 @@ class _Refresh:
             try:
                 return await self._index.publish(publication)
             except DomainError as error:
-                if error.reason is not Reason.DEPENDENCY_UNAVAILABLE or attempt == _PUBLISH_ATTEMPTS:
+                if error.reason not in _UNANSWERED or attempt == _PUBLISH_ATTEMPTS:
                     raise
         raise AssertionError("every attempt returns or raises")
 

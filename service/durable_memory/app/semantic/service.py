@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from durable_memory.app.call import Call
+from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.refresh import RefreshService, Report
 from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
+from durable_memory.app.semantic.vector_view import VectorView
 from durable_memory.app.sessions import SessionService
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
 from durable_memory.domain.semantic.generation import Generation, Partition
-from durable_memory.domain.semantic.manifest import Manifest
+from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
+from durable_memory.domain.session import semantic_not_configured
 from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.semantic_records import (
+    SCHEDULE_SECONDS_MAX,
     MaintenanceRun,
     Receipt,
     RefreshWork,
@@ -29,8 +34,8 @@ from durable_memory.ports.semantic_records import (
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import Consistency, VectorIndex
 
-_LEAST_SCHEDULE_SECONDS = 1.0
-_MOST_SCHEDULE_SECONDS = 366 * 24 * 3600.0
+SCHEDULE_SECONDS_MIN: Final = 1.0
+_STATUS_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +105,13 @@ class SemanticService:
         session = await self._sessions.get(call, session_id)
         session.require_open()
         bound = session.binding.policy.semantic
-        if bound is None or bound.authority_digest != self.generation.authority_digest:
+        if bound is None:
+            raise semantic_not_configured()
+        if bound.authority_digest != self.generation.authority_digest:
             raise DomainError(
                 Reason.SEMANTIC_UNAVAILABLE,
-                "the session is bound to no generation that this server makes",
-                cause="GENERATION_NOT_SERVED",
+                "the session is bound to another generation than this server makes",
+                cause=DegradationReason.GENERATION_NOT_SERVED.name,
             )
         started = self._clock.now()
         try:
@@ -126,7 +133,7 @@ class SemanticService:
         """Pure. Raises: DEPENDENCY_UNAVAILABLE if index or repository cannot be read."""
         partition = self._partition(call)
         head = await self._store.head(call.namespace)
-        state = await judge(self._index, self._records, partition)
+        state, view = await self._judged(partition)
         runs = await self._records.runs(partition)
         return IndexStatus(
             token=head.token,
@@ -134,7 +141,9 @@ class SemanticService:
             state=state.state,
             manifest=state.manifest,
             last_receipt=state.receipt,
-            unindexed_active_count=await self._unindexed(call, partition, state),
+            unindexed_active_count=(
+                head.active_count if view is None else await count_unindexed(self._store, call.namespace, head, view)
+            ),
             last_failure=runs[0].error if runs and runs[0].outcome is RunOutcome.FAILED else "",
             schedule=await self._records.schedule(call.namespace, partition.authority_digest),
         )
@@ -157,7 +166,7 @@ class SemanticService:
                 authority_digest=partition.authority_digest,
                 fence=lease.fence,
                 index_revision=0,
-                history_digest="",
+                history_digest=INDEX_HISTORY_START,
                 source_history_id=head.history_id,
                 source_revision=0,
                 active_count=head.active_count,
@@ -177,8 +186,8 @@ class SemanticService:
         Raises: INVALID_FIELD for times out of bounds.
         """
         for field, seconds in (("interval", interval_seconds), ("on_change_delay", on_change_delay_seconds)):
-            if seconds is not None and not _LEAST_SCHEDULE_SECONDS <= seconds <= _MOST_SCHEDULE_SECONDS:
-                raise invalid_field(f"schedule.{field}", "is not from one second to 366 days")
+            if seconds is not None and not SCHEDULE_SECONDS_MIN <= seconds <= SCHEDULE_SECONDS_MAX:
+                raise invalid_field(field, "is not from 1 second to 366 days")
         schedule = Schedule(
             authority_digest=self.generation.authority_digest,
             interval_seconds=interval_seconds,
@@ -201,9 +210,18 @@ class SemanticService:
     def _partition(self, call: Call) -> Partition:
         return Partition(call.namespace, self.generation.authority_digest)
 
-    async def _unindexed(self, call: Call, partition: Partition, state: PartitionState) -> int:
-        head = await self._store.head(call.namespace)
-        if state.state is not IndexState.CURRENT or state.manifest is None:
-            return head.active_count
-        view = await self._vectors.load(partition, state.manifest)
-        return await count_unindexed(self._store, call.namespace, head, view)
+    async def _judged(self, partition: Partition) -> tuple[PartitionState, VectorView | None]:
+        """How the partition stands, and its vectors where they can be trusted."""
+        for attempt in range(1, _STATUS_ATTEMPTS + 1):
+            state = await judge(self._index, self._records, partition)
+            if state.state is not IndexState.CURRENT or state.manifest is None:
+                return state, None
+            try:
+                return state, await self._vectors.load(partition, state.manifest)
+            except DomainError as error:
+                if error.reason is Reason.DATA_CORRUPTED:
+                    return replace(state, state=IndexState.CORRUPTED), None
+                # Somebody published between the two reads; where that goes on and on, the caller is told.
+                if error.reason is not Reason.INDEX_REVISION_CONFLICT or attempt == _STATUS_ATTEMPTS:
+                    raise
+        raise AssertionError("every attempt returns or raises")

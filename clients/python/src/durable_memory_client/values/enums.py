@@ -20,6 +20,7 @@ from durablememory.v1 import (  # noqa: F401
     memory_service_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_service_pb2,
 )
@@ -177,6 +178,7 @@ class DegradationReason(OpenEnum):
     INDEX_CORRUPTED = "INDEX_CORRUPTED"
     PROVIDER_FAILED = "PROVIDER_FAILED"
     DEADLINE = "DEADLINE"
+    GENERATION_NOT_SERVED = "GENERATION_NOT_SERVED"
 
 
 class RecallExclusion(OpenEnum):
@@ -308,3 +310,47 @@ class ReactivateMemoryOutcome(OpenEnum):
 
     REACTIVATED = "REACTIVATED"
     UNCHANGED = "UNCHANGED"
+
+
+class IndexState(OpenEnum):
+    """What the vector index of a namespace is worth."""
+
+    NOT_BUILT = "NOT_BUILT"
+    CURRENT = "CURRENT"
+    REGRESSED = "REGRESSED"
+    CORRUPTED = "CORRUPTED"
+
+
+class IndexConsistency(OpenEnum):
+    """What the backend of an index must promise, or promised."""
+
+    INDEX_REVISION_CAS = "INDEX_REVISION_CAS"
+    LAST_WRITER_WINS = "LAST_WRITER_WINS"
+
+
+class RefreshPhase(OpenEnum):
+    """What a refresh is doing."""
+
+    DIFFING = "DIFFING"
+    EMBEDDING = "EMBEDDING"
+    STAGING = "STAGING"
+    PUBLISHED = "PUBLISHED"
+    UNCHANGED = "UNCHANGED"
+
+
+class MaintenancePhase(OpenEnum):
+    """What the maintenance of a server process is doing."""
+
+    STOPPED = "STOPPED"
+    IDLE = "IDLE"
+    REFRESHING = "REFRESHING"
+    FAILING = "FAILING"
+
+
+class MaintenanceRunOutcome(OpenEnum):
+    """How a refresh ended."""
+
+    PUBLISHED = "PUBLISHED"
+    UNCHANGED = "UNCHANGED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"

@@ -44,6 +44,7 @@ class DegradationReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEGRADATION_REASON_INDEX_CORRUPTED: _ClassVar[DegradationReason]
     DEGRADATION_REASON_PROVIDER_FAILED: _ClassVar[DegradationReason]
     DEGRADATION_REASON_DEADLINE: _ClassVar[DegradationReason]
+    DEGRADATION_REASON_GENERATION_NOT_SERVED: _ClassVar[DegradationReason]
 
 class RecallExclusion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -87,6 +88,7 @@ DEGRADATION_REASON_INDEX_REGRESSED: DegradationReason
 DEGRADATION_REASON_INDEX_CORRUPTED: DegradationReason
 DEGRADATION_REASON_PROVIDER_FAILED: DegradationReason
 DEGRADATION_REASON_DEADLINE: DegradationReason
+DEGRADATION_REASON_GENERATION_NOT_SERVED: DegradationReason
 RECALL_EXCLUSION_UNSPECIFIED: RecallExclusion
 RECALL_EXCLUSION_NOT_ACTIVE: RecallExclusion
 RECALL_EXCLUSION_EXCLUDED_ID: RecallExclusion
