@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 import asyncpg
@@ -82,7 +83,8 @@ def roles() -> dict[str, str]:
 async def test_a_server_with_the_rights_of_the_page_does_everything_and_can_delete_nothing(
     postgres_empty_database: str, start_server: StartServer, roles: dict[str, str]
 ):
-    creation, grants, renewal, _ = (_named(block, roles) for block in _blocks(_ROOT / "docs" / "operations.md", "sql"))
+    creation, renewal, _ = (_named(block, roles) for block in _blocks(_ROOT / "docs" / "operations.md", "sql"))
+    grants = files("durable_memory.adapters.postgres").joinpath("grants.sql").read_text("utf-8")
     superuser = await asyncpg.connect(postgres_empty_database)
     database = await superuser.fetchval("SELECT current_database()")
     try:
@@ -91,7 +93,7 @@ async def test_a_server_with_the_rights_of_the_page_does_everything_and_can_dele
         owner_dsn = _as(postgres_empty_database, roles["memory_owner"])
         _run(sys.executable, "-m", "durable_memory", "migrate", "--store", owner_dsn)
         with_owner = await asyncpg.connect(owner_dsn)
-        await with_owner.execute(grants)
+        await with_owner.execute(grants.replace(':"role"', roles["memory_server"]))
 
         server_dsn = _as(postgres_empty_database, roles["memory_server"])
         server = start_server(server_dsn)
@@ -104,7 +106,11 @@ async def test_a_server_with_the_rights_of_the_page_does_everything_and_can_dele
             assert list(memory.export_namespace())
         server.terminate()
         with_server = await asyncpg.connect(server_dsn)
-        for forbidden in ("DELETE FROM durable_memory.node_revision", "DROP TABLE durable_memory.namespace"):
+        for forbidden in (
+            "DELETE FROM durable_memory.node_revision",
+            "UPDATE durable_memory.node_revision SET content = ''",
+            "DROP TABLE durable_memory.namespace",
+        ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await with_server.execute(forbidden)
         await with_server.close()
@@ -136,7 +142,7 @@ def test_a_restored_sqlite_file_gets_a_new_history_by_the_statements_of_the_page
     server.terminate()
 
     with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(_blocks(_ROOT / "docs" / "operations.md", "sql")[3])
+        connection.executescript(_blocks(_ROOT / "docs" / "operations.md", "sql")[2])
 
     server.restart()
     with MemoryClient(server.address, tenant="acme", principal="user-1", scope="notes") as memory:
