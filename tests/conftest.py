@@ -13,6 +13,8 @@ import pytest_asyncio
 from tests.processes.child import is_alive
 from tests.processes.polling import wait_until, wait_until_async
 from tests.processes.postgres import PostgresProcess
+from tests.processes.redis import RedisProcess
+from tests.processes.redis_binaries import newest_redis, system_redis, valkey
 from tests.processes.server import ServerProcess
 
 _TEMPLATE = "durable_memory_template"
@@ -93,6 +95,27 @@ async def _database(postgres: PostgresProcess, template: str) -> AsyncIterator[s
         await wait_until_async(is_unused, 5.0, what=f"every connection to {name} is closed")
     finally:
         await postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisProcess]:
+    """One Redis server of the system's version for the session, which keeps nothing on the disk."""
+    with RedisProcess(system_redis()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def newest_redis_server() -> Iterator[RedisProcess]:
+    """The same in version 8."""
+    with RedisProcess(newest_redis()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[RedisProcess]:
+    """The same of Valkey."""
+    with RedisProcess(valkey()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -11,8 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.semantic.generation import Partition
+from durable_memory.ports.leases import LeaseStore
 from durable_memory.ports.store import Store
+from durable_memory.ports.vector_index import VectorIndex
+from tests.conformance import index_backends
 from tests.conformance.backends import ALL, DURABLE, Backend, memory_backend, postgres_backend, sqlite_backend
+from tests.conformance.index_backends import IndexBackend, MemoryBackend, Opened, RedisBackend, SqliteBackend
+from tests.conformance.index_samples import partition_of
 from tests.processes.polling import wait_until
 from tests.processes.postgres import PostgresProcess
 
@@ -73,3 +79,47 @@ def namespace(unique: str) -> Namespace:
 def other_namespace(unique: str) -> Namespace:
     """Another one that nobody has written to."""
     return Namespace("acme", "user-2", unique)
+
+
+REDIS_SERVERS = {"redis": "redis_server", "redis-8": "newest_redis_server", "valkey": "valkey_server"}
+
+
+@pytest.fixture(params=index_backends.ALL)
+def index_backend(request: pytest.FixtureRequest) -> IndexBackend:
+    """Every place of vector indexes and leases. Tests share the servers; what keeps them apart is partitions."""
+    if request.param == "memory":
+        return MemoryBackend()
+    if request.param == "sqlite":
+        return SqliteBackend(request.getfixturevalue("tmp_path") / "store.db")
+    server = request.getfixturevalue(REDIS_SERVERS[request.param])
+    server.ensure_running()
+    return RedisBackend(server)
+
+
+@pytest.fixture
+async def opened(index_backend: IndexBackend) -> AsyncIterator[Opened]:
+    """An open index with its leases."""
+    async with index_backend.opened() as opened:
+        yield opened
+
+
+@pytest.fixture
+def index(opened: Opened) -> VectorIndex:
+    return opened.index
+
+
+@pytest.fixture
+def leases(opened: Opened) -> LeaseStore:
+    return opened.leases
+
+
+@pytest.fixture
+def partition(unique: str) -> Partition:
+    """One that nobody has published to."""
+    return partition_of(unique)
+
+
+@pytest.fixture
+def other_partition(unique: str) -> Partition:
+    """Another one that nobody has published to."""
+    return partition_of(f"other {unique}")

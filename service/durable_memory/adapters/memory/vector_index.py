@@ -42,7 +42,7 @@ class MemoryVectorIndex:
     ) -> None:
         self._leases = leases
         self._clock = clock
-        self._grace = replaced_grace_seconds
+        self.replaced_grace_seconds = replaced_grace_seconds
         self._indexes: dict[str, _Index] = {}
 
     async def open(self) -> None:
@@ -94,7 +94,7 @@ class MemoryVectorIndex:
             index.segments[segment_id].expires_at = None
         for entry in () if published is None else published.segments:
             if entry.segment_id not in listed and entry.segment_id in index.segments:
-                index.segments[entry.segment_id].expires_at = self._clock.monotonic() + self._grace
+                index.segments[entry.segment_id].expires_at = self._clock.monotonic() + self.replaced_grace_seconds
         previous = INDEX_HISTORY_START if published is None else published.history_digest
         index.manifest = publication.manifest(previous)
         return index.manifest

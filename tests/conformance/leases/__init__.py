@@ -1,0 +1,1 @@
+"""What every lease store promises: `promises.py` is the list of all tests."""

@@ -1,0 +1,1 @@
+"""What every vector index promises: `promises.py` is the list of all tests."""
