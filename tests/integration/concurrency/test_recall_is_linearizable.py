@@ -2,18 +2,14 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Sequence
 
 import pytest
 
 from durable_memory_client import Citation, MemoryClient
 from durable_memory_client.errors import BindingDriftError, RunEndedError, SessionClosedError
-from tests.integration.concurrency.register import Read, Write, stale_reads
 
 _STEPS = 240
-_REGISTERS = 6
-_VALUES = 25
 
 
 async def test_each_change_is_recalled_at_once_and_what_is_gone_never_again(clients: Sequence[MemoryClient]):
@@ -47,41 +43,6 @@ async def _change(rng: random.Random, memory: MemoryClient, word: str, active: d
     else:
         active[word] = (await memory.revise(citation, content=f"{word} corrects it")).citation
     return [old, word]
-
-
-async def test_recalls_beside_writes_see_what_was_acknowledged_before_they_began(clients: Sequence[MemoryClient]):
-    """Every writer counts one memory up; readers must never see less than was acknowledged before they asked."""
-    writes: list[Write] = []
-    reads: list[Read] = []
-    done = asyncio.Event()
-
-    async def count(register: int) -> None:
-        rng = random.Random(register)
-        name = f"register{register}"
-        cited = (await rng.choice(clients).remember(f"{name} value 0", node_id=name)).citation
-        for value in range(1, _VALUES + 1):
-            began = time.monotonic()
-            cited = (await rng.choice(clients).revise(cited, content=f"{name} value {value}")).citation
-            writes.append(Write(register=name, value=value, began=began, ended=time.monotonic()))
-
-    async def read(reader: int) -> None:
-        rng = random.Random(f"reader {reader}")
-        while not done.is_set():
-            name = f"register{rng.randrange(_REGISTERS)}"
-            began = time.monotonic()
-            recall = await rng.choice(clients).preview(name, max_results=100)
-            seen = [int(hit.content.split()[-1]) for hit in recall if hit.content.startswith(f"{name} ")]
-            reads.append(Read(register=name, values=tuple(seen), began=began, ended=time.monotonic()))
-
-    readers = [asyncio.create_task(read(number)) for number in range(4)]
-    try:
-        await asyncio.gather(*map(count, range(_REGISTERS)))
-    finally:
-        done.set()
-        await asyncio.gather(*readers)
-    assert len(reads) > 100
-    found = stale_reads(writes, reads)
-    assert not found, "\n".join(found)
 
 
 async def test_a_memory_that_was_retired_on_one_server_is_not_admitted_by_the_other(
