@@ -43,6 +43,7 @@ class Row(Protocol):
 Columns = dict[str, Any]
 """Column names and values to write, always in the same order for the same kind of row."""
 
+C = TypeVar("C")
 T = TypeVar("T")
 
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
@@ -53,13 +54,17 @@ def corrupted(what: str) -> DomainError:
     return DomainError(Reason.DATA_CORRUPTED, f"a stored {what} cannot be read", what=what)
 
 
-def _reads(what: str) -> Callable[[Callable[[Codec, Row], T]], Callable[[Codec, Row], T]]:
-    def decorate(read: Callable[[Codec, Row], T]) -> Callable[[Codec, Row], T]:
+def reads(what: str, *also: type[Exception]) -> Callable[[Callable[[C, Row], T]], Callable[[C, Row], T]]:
+    """For a codec's methods that read a row: what cannot be read raises DATA_CORRUPTED. `also`: what else says so."""
+
+    unreadable: tuple[type[Exception], ...] = (*_UNREADABLE, *also)
+
+    def decorate(read: Callable[[C, Row], T]) -> Callable[[C, Row], T]:
         @wraps(read)
-        def checked(codec: Codec, row: Row, /) -> T:
+        def checked(codec: C, row: Row, /) -> T:
             try:
                 return read(codec, row)
-            except _UNREADABLE as error:
+            except unreadable as error:
                 raise corrupted(what) from error
 
         return checked
@@ -106,7 +111,7 @@ class Codec:
             "valid_to": node.valid_to,
         }
 
-    @_reads("node revision")
+    @reads("node revision")
     def node_revision(self, row: Row) -> NodeRevision:
         surroundings, evidence, relations, labels = (
             row["surroundings"],
@@ -152,7 +157,7 @@ class Codec:
             "chain_digest": record.chain_digest,
         }
 
-    @_reads("change set")
+    @reads("change set")
     def change_set(self, row: Row) -> ChangeSetRecord:
         return ChangeSetRecord(
             namespace_revision=row["namespace_revision"],
@@ -175,7 +180,7 @@ class Codec:
             "namespace_revision": record.namespace_revision,
         }
 
-    @_reads("request")
+    @reads("request")
     def request(self, row: Row) -> RequestRecord:
         return RequestRecord(
             request=RequestKey(method=row["method"], key=row["key"], fingerprint=row["fingerprint"]),
@@ -198,7 +203,7 @@ class Codec:
             "closed_at": self._optional_column(session.closed_at),
         }
 
-    @_reads("session")
+    @reads("session")
     def session(self, row: Row) -> Session:
         return Session(
             session_id=row["session_id"],
@@ -221,7 +226,7 @@ class Codec:
             "bound_by": record.bound_by,
         }
 
-    @_reads("binding")
+    @reads("binding")
     def binding(self, row: Row) -> BindingRecord:
         return BindingRecord(
             session_id=row["session_id"],
@@ -246,7 +251,7 @@ class Codec:
             "ended_at": self._optional_column(run.ended_at),
         }
 
-    @_reads("run")
+    @reads("run")
     def run(self, row: Row) -> Run:
         return Run(
             session_id=row["session_id"],
@@ -271,7 +276,7 @@ class Codec:
             "sequence": context.sequence,
         }
 
-    @_reads("context")
+    @reads("context")
     def context(self, row: Row) -> Context:
         return Context(
             context_id=row["context_id"],
@@ -295,7 +300,7 @@ class Codec:
             "at": self._column(event.at),
         }
 
-    @_reads("access event")
+    @reads("access event")
     def event(self, row: Row) -> AccessEvent:
         return AccessEvent(
             event_id=row["event_id"],
@@ -308,7 +313,7 @@ class Codec:
             at=self._time(row["at"]),
         )
 
-    @_reads("usage summary")
+    @reads("usage summary")
     def usage(self, row: Row) -> UsageSummary:
         """Of a query that groups events by node revision."""
         return UsageSummary(

@@ -18,10 +18,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import Protocol
+from typing import Final, Protocol
 
+from durable_memory.domain.errors import invalid_field
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.generation import Partition
+
+RUNS_KEPT: Final = 64
+"""How many runs of a partition are kept."""
+
+RUN_ERROR_MAX_CHARACTERS: Final = 200
+
+SCHEDULE_SECONDS_MAX: Final = 366 * 86_400.0
+"""The longest interval or delay of a schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,15 @@ class Receipt:
     at: datetime
     completed_by_successor: bool = False
 
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """What receipts are ordered by, and told apart.
+
+        Whoever completes another's publication and then finds that labels alone have changed since writes two receipts
+        of one fence and index revision; they differ in the source revision that they cover.
+        """
+        return (self.fence, self.index_revision, self.source_revision)
+
 
 class RunOutcome(IntEnum):
     """How a scheduled refresh ended. Numbers equal the contract's and the stores'."""
@@ -83,24 +101,42 @@ class RunOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceRun:
-    """One scheduled refresh. `error` is out of a closed list, at most 200 characters, without content."""
+    """One scheduled refresh. `error` is out of a closed list, short and without content; empty if there was none.
+
+    `fence` is that of the grant under which it ran; 0 if it ended before it had one.
+    """
 
     started_at: datetime
     ended_at: datetime
     outcome: RunOutcome
     error: str = ""
     index_revision: int = 0
+    fence: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.error) > RUN_ERROR_MAX_CHARACTERS:
+            raise ValueError("the error of a run comes out of a list, and is short")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When a namespace's partition is refreshed. `None` is off; both off disables the default as well."""
+    """When a namespace's partition is refreshed. `None` is off; both off disables the default as well.
+
+    Raises: INVALID_FIELD for an interval that is not above 0, a delay below 0, or either above `SCHEDULE_SECONDS_MAX`.
+    """
 
     authority_digest: str
     interval_seconds: float | None
     on_change_delay_seconds: float | None
     set_by: str
     set_at: datetime
+
+    def __post_init__(self) -> None:
+        interval, delay = self.interval_seconds, self.on_change_delay_seconds
+        if interval is not None and not 0 < interval <= SCHEDULE_SECONDS_MAX:
+            raise invalid_field("interval_seconds", f"is not above 0 and at most {SCHEDULE_SECONDS_MAX:.0f}")
+        if delay is not None and not 0 <= delay <= SCHEDULE_SECONDS_MAX:
+            raise invalid_field("on_change_delay_seconds", f"is not from 0 to {SCHEDULE_SECONDS_MAX:.0f}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,38 +175,53 @@ class SemanticRecords(Protocol):
     async def pending_intent(self, partition: Partition) -> Intent | None: ...
 
     async def write_receipt(self, partition: Partition, receipt: Receipt) -> None:
-        """Add a receipt and, if it is the newest, end the pending intent. Raises: LEASE_FENCED."""
+        """Add a receipt unless its position is taken and, if none is newer, end the pending intent.
+
+        Raises: LEASE_FENCED.
+        """
         ...
 
     async def last_receipt(self, partition: Partition) -> Receipt | None:
-        """The newest by (fence, index revision)."""
+        """The newest by position."""
         ...
 
     async def list_receipts(
-        self, partition: Partition, *, before: tuple[int, int] | None, limit: int
+        self, partition: Partition, *, before: tuple[int, int, int] | None, limit: int
     ) -> Sequence[Receipt]:
-        """Newest first; those older than (fence, index revision) `before`."""
+        """Newest first; those whose position is below `before`."""
         ...
 
-    async def set_schedule(self, namespace: Namespace, schedule: Schedule) -> None: ...
+    async def set_schedule(self, namespace: Namespace, schedule: Schedule) -> None:
+        """Replace the schedule of the namespace's partition in the schedule's generation."""
+        ...
 
-    async def schedule(self, namespace: Namespace, authority_digest: str) -> Schedule | None: ...
+    async def schedule(self, namespace: Namespace, authority_digest: str) -> Schedule | None:
+        """What was set; `None` where the server's default holds."""
+        ...
 
     async def add_run(self, partition: Partition, run: MaintenanceRun) -> None:
-        """Keep the last 64 of a partition."""
+        """Keep the last `RUNS_KEPT` of a partition.
+
+        Raises: LEASE_FENCED if it ran under another fence than the highest.
+        """
         ...
 
     async def runs(self, partition: Partition) -> Sequence[MaintenanceRun]:
-        """Newest first, at most 64."""
+        """Those that were added last come first."""
         ...
 
     async def due(
         self, authority_digest: str, now: datetime, default_delay_seconds: float, limit: int
     ) -> Sequence[DueRefresh]:
-        """Partitions to refresh, longest waiting first.
+        """Partitions to refresh, longest waiting first. The one call that names no namespace: it is for the scheduler.
 
-        Due on change: the namespace has an open session of this generation, its last receipt is of an older revision
-        (or there is none and something is ACTIVE), and the newest change set is at least the delay ago. Due by
-        interval: the last run began at least the interval ago.
+        Due on change: the namespace has an open session of this generation, its last receipt is of another revision or
+        history (or there is none and something is ACTIVE), and both the oldest change set that this receipt does not
+        cover and the start of the last run are at least the delay ago. So a namespace whose changes never pause gets
+        its turn all the same, and one whose refresh fails lets the others pass. The delay is the schedule's where there
+        is one, and `default_delay_seconds` elsewhere.
+
+        Due by interval, which a schedule alone can ask for: the namespace has a change set, and the last run began at
+        least the interval ago, or there was none.
         """
         ...

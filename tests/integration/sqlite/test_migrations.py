@@ -12,6 +12,13 @@ from durable_memory.adapters.sqlite.connection import connect
 from durable_memory.adapters.sqlite.migrations import Migration, load_migrations, migrate
 from durable_memory.domain.errors import DomainError, Reason
 
+LAST = len(load_migrations())
+
+
+def _next(name: str, text: str) -> Migration:
+    """A migration after all that this version has."""
+    return Migration(version=LAST + 1, name=f"{LAST + 1:04}_{name}.sql", text=text)
+
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
     return connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
@@ -46,7 +53,7 @@ async def test_opening_again_changes_nothing(path):
 
 
 def test_later_migrations_are_applied_to_an_older_file(path):
-    later = Migration(version=2, name="0002_more.sql", text="CREATE TABLE more (id INTEGER);")
+    later = _next("more", "CREATE TABLE more (id INTEGER);")
     with closing(connect(path, writer=True)) as connection:
         migrate(connection)
         migrate(connection, [*load_migrations(), later])
@@ -54,7 +61,7 @@ def test_later_migrations_are_applied_to_an_older_file(path):
 
 
 def test_a_migration_that_fails_leaves_nothing(path):
-    broken = Migration(version=2, name="0002_broken.sql", text="CREATE TABLE more (id INTEGER);\nSELECT nonsense;")
+    broken = _next("broken", "CREATE TABLE more (id INTEGER);\nSELECT nonsense;")
     with closing(connect(path, writer=True)) as connection:
         migrate(connection)
         before = _schema(connection)
@@ -65,16 +72,16 @@ def test_a_migration_that_fails_leaves_nothing(path):
 
 
 async def test_a_file_of_a_newer_version_is_refused(path):
-    newer = Migration(version=2, name="0002_newer.sql", text="CREATE TABLE newer (id INTEGER);")
+    newer = _next("newer", "CREATE TABLE newer (id INTEGER);")
     with closing(connect(path, writer=True)) as connection:
         migrate(connection, [*load_migrations(), newer])
     refusal = await _refusal(path)
     assert refusal.reason is Reason.NOT_SERVING
-    assert refusal.metadata == {"state": "schema", "have": "2", "want": "1"}
+    assert refusal.metadata == {"state": "schema", "have": str(LAST + 1), "want": str(LAST)}
 
 
 async def test_a_file_with_another_text_of_a_known_migration_is_refused(path):
-    (first,) = load_migrations()
+    first = load_migrations()[0]
     with closing(connect(path, writer=True)) as connection:
         migrate(connection, [replace(first, text=first.text + "\n-- edited after it was released\n;")])
     refusal = await _refusal(path)

@@ -6,7 +6,7 @@ Nothing here awaits while it works, so each call is atomic and serial on its eve
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from durable_memory.adapters.change_signal import ChangeSignal
 from durable_memory.adapters.memory.partition import Partition, in_byte_order, run_key
@@ -27,7 +27,7 @@ class MemoryStore:
     def __init__(self, ids: Ids) -> None:
         self._history_id = ids.random_hex(16)
         self._page_token_key = bytes.fromhex(ids.random_hex(32))
-        self._partitions: dict[bytes, Partition] = {}
+        self._partitions: dict[Namespace, Partition] = {}
         self._changes = ChangeSignal()
         self._serving = False
 
@@ -41,10 +41,10 @@ class MemoryStore:
         self._changes.notify_all()
 
     async def check(self) -> None:
-        self._require_serving()
+        self.require_serving()
 
     async def page_token_keys(self) -> Sequence[bytes]:
-        self._require_serving()
+        self.require_serving()
         return (self._page_token_key,)
 
     # Writing
@@ -64,7 +64,7 @@ class MemoryStore:
         if plan.request is not None:
             record = RequestRecord(request=plan.request, result=result, namespace_revision=partition.head.revision)
             partition.requests[plan.request.method, plan.request.key] = record
-        self._partitions[namespace.key] = partition
+        self._partitions[namespace] = partition
         if partition.head != before:
             self._changes.notify(namespace.key)
         return Outcome(result=result, replayed=False, head=partition.head)
@@ -75,7 +75,7 @@ class MemoryStore:
             raise namespace_not_empty(held.head.revision)
         partition = Partition(held.head)
         partition.fill(copy, history_id)
-        self._partitions[namespace.key] = partition
+        self._partitions[namespace] = partition
         self._changes.notify(namespace.key)
         return partition.head
 
@@ -204,14 +204,22 @@ class MemoryStore:
             contexts = [context for context in partition.contexts.values() if run_key(context) == run_key(run)]
             yield run, sorted(contexts, key=lambda context: context.sequence)
 
-    def _require_serving(self) -> None:
+    # For what lives beside the namespaces' state
+
+    def require_serving(self) -> None:
+        """Raises: NOT_SERVING."""
         if not self._serving:
             raise not_serving("closed", "the store is closed")
 
+    def namespaces(self) -> Iterable[tuple[Namespace, Partition]]:
+        """All that were written to."""
+        self.require_serving()
+        return self._partitions.items()
+
     def _partition(self, namespace: Namespace) -> Partition:
         """What the namespace holds; one that nobody wrote to is made up on the spot, and not kept."""
-        self._require_serving()
-        held = self._partitions.get(namespace.key)
+        self.require_serving()
+        held = self._partitions.get(namespace)
         return held or Partition(Head(history_id=derived_history_id(self._history_id, namespace)))
 
 

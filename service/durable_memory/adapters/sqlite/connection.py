@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +67,11 @@ def fetch_one(connection: sqlite3.Connection, name: str, parameters: Parameters)
 def run(connection: sqlite3.Connection, name: str, parameters: Parameters) -> int:
     """Run a named statement; how many rows it changed."""
     return connection.execute(SQL[name], parameters).rowcount
+
+
+def run_each(connection: sqlite3.Connection, name: str, rows: Iterable[Parameters]) -> None:
+    """Run a named statement once for each of many rows."""
+    connection.executemany(SQL[name], rows)
 
 
 def domain_error(error: sqlite3.Error) -> DomainError:

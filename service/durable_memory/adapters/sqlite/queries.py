@@ -18,7 +18,7 @@ from durable_memory.ports.store import Loaded, NodeSelection, Reads, RequestReco
 
 CODEC: Final = Codec(to_micros, from_micros)
 
-_GREATEST_INTEGER: Final = 2**63 - 1
+GREATEST_INTEGER: Final = 2**63 - 1
 
 
 def names(values: Iterable[Any]) -> str:
@@ -28,7 +28,7 @@ def names(values: Iterable[Any]) -> str:
 
 def _bounded(revision: int) -> int:
     """A revision that a caller made up may be larger than any that SQLite can hold, or compare with."""
-    return min(revision, _GREATEST_INTEGER)
+    return min(revision, GREATEST_INTEGER)
 
 
 def find_head(connection: sqlite3.Connection, key: bytes) -> Head | None:
