@@ -25,8 +25,8 @@ postgres: ## make sure that the PostgreSQL binaries for the tests are here (Debi
 redis: ## make sure that a redis-server for the tests is here (Debian, as root: installs it)
 	@tools/redis
 
-run: setup ## serve on 127.0.0.1:7447 with a SQLite file in the working folder
-	durable-memory serve --store sqlite:///durable-memory.db
+run: setup ## serve on 127.0.0.1:7447 with the default SQLite file, where the command line finds it
+	durable-memory serve
 
 demo: setup ## tell the whole story on a real server: propose, activate, recall, kill -9, recall again
 	python -m examples.demo
