@@ -25,9 +25,11 @@ from durablememory.v1 import (
     memory_service_pb2_grpc,
     recall_service_pb2_grpc,
     repository_service_pb2_grpc,
+    semantic_service_pb2_grpc,
     session_service_pb2_grpc,
     transfer_service_pb2_grpc,
 )
+from tests.rpc.semantic_parts import SemanticParts
 
 CALL_SECONDS = 20.0
 CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1))
@@ -77,6 +79,7 @@ class Stubs:
         self.candidates = _Stub(candidate_service_pb2_grpc.CandidateServiceStub(channel), metadata)
         self.memories = _Stub(memory_service_pb2_grpc.MemoryServiceStub(channel), metadata)
         self.repository = _Stub(repository_service_pb2_grpc.RepositoryServiceStub(channel), metadata)
+        self.semantic = _Stub(semantic_service_pb2_grpc.SemanticServiceStub(channel), metadata)
         self.transfer = _Stub(transfer_service_pb2_grpc.TransferServiceStub(channel), metadata)
         untyped: Any = channel  # the published types of this stub know only the synchronous kind
         self.reflection = _Stub(reflection_pb2_grpc.ServerReflectionStub(untyped), metadata)
@@ -122,21 +125,29 @@ def credentials_file(tmp_path: Path) -> Path:
 async def serve_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServeApplication]:
     """Start applications: ``await serve_application(store="memory:", manual_clock=False, **settings)``.
 
-    ``store`` is a store URL, or "sqlite" for one file per test; ``store_object`` is used in its place. ``settings``
-    are fields of the settings tree, to which the environment adds nothing. All applications and channels are closed
-    with the test.
+    ``store`` is a store URL, or "sqlite" for one file per test; ``store_object`` is used in its place. With
+    ``semantic`` the application recalls semantically, by these parts. ``settings`` are fields of the settings tree, to
+    which the environment adds nothing. All applications and channels are closed with the test.
     """
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
     async with AsyncExitStack() as resources:
 
         async def serve(
-            store: str = "memory:", *, manual_clock: bool = False, store_object: Store | None = None, **settings: Any
+            store: str = "memory:",
+            *,
+            manual_clock: bool = False,
+            store_object: Store | None = None,
+            semantic: SemanticParts | None = None,
+            **settings: Any,
         ) -> ServedApplication:
             url = f"sqlite:///{tmp_path / 'memory.db'}" if store == "sqlite" else store
             values = {"address": "127.0.0.1:0", "drain": {"grace_seconds": 2.0}, **settings}
             clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)) if manual_clock else None
-            application = build(Settings(store=parse_store_url(url), **values), clock=clock, store=store_object)
+            with monkeypatch.context() as patch:
+                if semantic is not None:
+                    patch.setattr("durable_memory.main.build_services", semantic.build_services)
+                application = build(Settings(store=parse_store_url(url), **values), clock=clock, store=store_object)
             await application.start()
             resources.push_async_callback(application.stop)
             return ServedApplication(application, clock, resources)

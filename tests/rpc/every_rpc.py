@@ -13,6 +13,8 @@ from durablememory.v1 import (
     namespace_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_pb2,
     transfer_service_pb2,
@@ -21,6 +23,7 @@ from tests.rpc.messages import draft, manual, request_id, turn
 
 CONTENT = "The user keeps the spare key under the third plant."
 PROPOSED = "The user is allergic to peanuts."
+_REQUIREMENT = semantic_pb2.INDEX_CONSISTENCY_INDEX_REVISION_CAS
 QUERY = "spare key peanuts"
 
 
@@ -37,6 +40,20 @@ class Known:
     context_id: str
     apply_request_id: str
     export: tuple[transfer_pb2.ExportRecord, ...]
+
+
+NOBODYS = Known(
+    active=citation_pb2.Citation(node_id="nobody", node_revision=1, content_digest="0" * 64),
+    candidate=citation_pb2.Citation(node_id="nobody", node_revision=1, content_digest="0" * 64),
+    session_id="nobody",
+    binding_digest="0" * 64,
+    run_id="nobody",
+    incarnation="nobody",
+    context_id="0" * 64,
+    apply_request_id="nobody",
+    export=(),
+)
+"""What nobody could name, because it is nowhere."""
 
 
 async def populate(stubs: Any, where: namespace_pb2.NamespaceRef) -> Known:
@@ -71,6 +88,13 @@ async def populate(stubs: Any, where: namespace_pb2.NamespaceRef) -> Known:
             )
         )
     )
+    info = await stubs.sessions.GetServerInfo(session_service_pb2.GetServerInfoRequest())
+    if info.semantic_generations:
+        refresh = semantic_service_pb2.RefreshSemanticRecallRequest(
+            **call(session_id="theirs", requirement=_REQUIREMENT)
+        )
+        async for _ in stubs.semantic.RefreshSemanticRecall(refresh, timeout=20):
+            pass
     stream = stubs.transfer.ExportNamespace(transfer_service_pb2.ExportNamespaceRequest(namespace=where), timeout=20)
     return Known(
         active=remembered.citation,
@@ -171,6 +195,14 @@ def requests(where: namespace_pb2.NamespaceRef, known: Known) -> dict[str, Any]:
         "RepositoryService.WatchNamespace": repository_service_pb2.WatchNamespaceRequest(
             namespace=where, after_namespace_revision=0, include_nodes=True
         ),
+        "SemanticService.RefreshSemanticRecall": semantic_service_pb2.RefreshSemanticRecallRequest(
+            **call(session_id=known.session_id, requirement=_REQUIREMENT)
+        ),
+        "SemanticService.GetIndexStatus": semantic_service_pb2.GetIndexStatusRequest(namespace=where),
+        "SemanticService.ListReceipts": semantic_service_pb2.ListReceiptsRequest(namespace=where),
+        "SemanticService.ClearPartition": semantic_service_pb2.ClearPartitionRequest(**call()),
+        "SemanticService.SetSchedule": semantic_service_pb2.SetScheduleRequest(**call()),
+        "SemanticService.GetMaintenanceHealth": semantic_service_pb2.GetMaintenanceHealthRequest(namespace=where),
         "TransferService.ExportNamespace": transfer_service_pb2.ExportNamespaceRequest(namespace=where),
         "TransferService.ImportNamespace": transfer_service_pb2.ImportNamespaceRequest(**call(records=known.export)),
     }

@@ -4,11 +4,12 @@ import grpc
 import pytest
 
 from durable_memory.domain.errors import Reason
-from durablememory.v1 import citation_pb2, error_reason_pb2
-from tests.rpc.every_rpc import CONTENT, PROPOSED, Known, populate, requests
+from durablememory.v1 import error_reason_pb2
+from tests.rpc.every_rpc import CONTENT, NOBODYS, PROPOSED, populate, requests
 from tests.rpc.messages import change_token, namespace
 from tests.rpc.reflected import reflected_rpcs
 from tests.rpc.refusals import answer_or_error, error_info, refused
+from tests.rpc.semantic_parts import SemanticParts
 
 # What an RPC answers in one's own, empty namespace to ids of another one: a reason, or nothing to see.
 REFUSALS = {
@@ -32,6 +33,7 @@ REFUSALS = {
     "RepositoryService.ListRevisions": Reason.NODE_NOT_FOUND,
     "RepositoryService.GetRevision": Reason.REVISION_NOT_FOUND,
     "RepositoryService.GetChangeSet": Reason.REVISION_NOT_FOUND,
+    "SemanticService.RefreshSemanticRecall": Reason.SESSION_NOT_FOUND,
     "TransferService.ImportNamespace": Reason.INVALID_FIELD,
 }
 SEEN = {
@@ -43,6 +45,13 @@ SEEN = {
     "RepositoryService.ListNodes": lambda answer: answer.nodes,
     "RepositoryService.ListChangeSets": lambda answer: answer.change_sets,
     "RepositoryService.GetChangeToken": lambda answer: answer.change_token.namespace_revision,
+    "SemanticService.GetIndexStatus": lambda answer: (
+        answer.status.change_token.namespace_revision
+        or answer.status.unindexed_active_count
+        or any(answer.status.HasField(field) for field in ("published", "last_receipt", "schedule"))
+    ),
+    "SemanticService.ListReceipts": lambda answer: answer.receipts,
+    "SemanticService.GetMaintenanceHealth": lambda answer: answer.HasField("last_receipt") or answer.runs,
 }
 ITEMS_NOT_FOUND = {"CandidateService.ActivateCandidates", "CandidateService.RejectCandidates"}
 EMPTY_STREAMS = {
@@ -50,12 +59,15 @@ EMPTY_STREAMS = {
     "RepositoryService.WatchNamespace": ["heartbeat"],
     "TransferService.ExportNamespace": ["header", "footer"],
 }
-# These make something new where nothing equal or equally named is: the number is the outcome CREATED or OPENED.
+# These make something new where nothing equal or equally named is: the number is the outcome CREATED or OPENED, or the
+# first of its kind.
 CREATIONS = {
     "SessionService.OpenSession": lambda answer: answer.outcome,
     "CandidateService.ProposeCandidates": lambda answer: answer.results[0].outcome,
     "MemoryService.Remember": lambda answer: answer.outcome,
     "MemoryService.PutMemory": lambda answer: answer.outcome,
+    "SemanticService.ClearPartition": lambda answer: answer.receipt.fence,
+    "SemanticService.SetSchedule": lambda answer: answer.HasField("schedule"),
 }
 NO_NAMESPACE = {"SessionService.GetServerInfo"}
 
@@ -70,22 +82,15 @@ PAIRS = {
     "a wildcard": (namespace(scope="project"), namespace(scope="%")),
 }
 
-NOBODYS = Known(
-    active=citation_pb2.Citation(node_id="nobody", node_revision=1, content_digest="0" * 64),
-    candidate=citation_pb2.Citation(node_id="nobody", node_revision=1, content_digest="0" * 64),
-    session_id="nobody",
-    binding_digest="0" * 64,
-    run_id="nobody",
-    incarnation="nobody",
-    context_id="0" * 64,
-    apply_request_id="nobody",
-    export=(),
-)
-
 
 @pytest.fixture(params=["memory:", "sqlite"])
 async def guarded(request, serve_application, credentials_file):
-    return await serve_application(request.param, credentials_file=credentials_file)
+    return await serve_application(request.param, credentials_file=credentials_file, semantic=SemanticParts())
+
+
+@pytest.fixture(params=["memory:", "sqlite"])
+async def server_app(request, serve_application):
+    return await serve_application(request.param, semantic=SemanticParts())
 
 
 async def test_the_tables_of_this_file_know_every_rpc(server_app):

@@ -18,6 +18,7 @@ from tests.rpc.conftest import token_of
 from tests.rpc.messages import call, draft, manual_evidence, namespace, remember, turn
 from tests.rpc.reflected import reflected_rpcs
 from tests.rpc.refusals import answer_or_error, error_info, refused
+from tests.rpc.semantic_parts import SemanticParts
 
 PROTO = Path(__file__).parents[2] / "proto" / "durablememory" / "v1"
 
@@ -39,7 +40,7 @@ async def by_roles(serve_application, tmp_path):
     ]
     path.write_text(json.dumps(entries))
     path.chmod(0o600)
-    return await serve_application(credentials_file=path)
+    return await serve_application(credentials_file=path, semantic=SemanticParts())
 
 
 def stated_roles():

@@ -28,6 +28,7 @@ _SERVICES = (
     "MemoryService",
     "RecallService",
     "RepositoryService",
+    "SemanticService",
     "SessionService",
     "TransferService",
 )

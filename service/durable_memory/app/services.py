@@ -10,6 +10,7 @@ from durable_memory.app.change_sets import ChangeSetService
 from durable_memory.app.memories import MemoryService
 from durable_memory.app.recall import RecallService
 from durable_memory.app.repository import RepositoryReader
+from durable_memory.app.semantic.service import SemanticService
 from durable_memory.app.sessions import PolicyDefaults, SessionService
 from durable_memory.app.transfer import TransferService
 from durable_memory.app.views.cache import ViewCache
@@ -35,6 +36,8 @@ class AppServices:
     revisions: RevisionCache
     clock: Clock
     ids: Ids
+    semantic: SemanticService | None = None
+    """None where the server makes no vectors: recall is lexical then."""
 
     async def close(self) -> None:
         """Stop what the use cases do on their own; the store is the caller's to close."""

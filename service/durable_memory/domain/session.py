@@ -23,6 +23,10 @@ BINDING_SCHEMA_VERSION: Final = 1
 _NOT_POLICY: Final = frozenset({"schema_version", "namespace", "semantic_generation"})
 
 DEFAULT_MAX_RESULTS: Final = 5
+DEFAULT_CANDIDATE_LIMIT: Final = 100
+DEFAULT_MIN_SIMILARITY: Final = -1.0
+"""The least cosine there is: off."""
+
 DEFAULT_FUSION_PROFILE: Final = "dm.fusion.convex.v1"
 FUSION_PROFILES: Final = frozenset({DEFAULT_FUSION_PROFILE, "a3s.code.memory.hybrid.rrf-k60.v1"})
 

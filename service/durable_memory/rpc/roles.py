@@ -59,6 +59,12 @@ ROLES: Final[Mapping[str, tuple[Role, ...]]] = MappingProxyType(
         "RepositoryService.Snapshot": _READ,
         "RepositoryService.GetChangeToken": _READ,
         "RepositoryService.WatchNamespace": _READ,
+        "SemanticService.RefreshSemanticRecall": _WRITE,
+        "SemanticService.GetIndexStatus": _READ,
+        "SemanticService.ListReceipts": _READ,
+        "SemanticService.ClearPartition": _OPERATE,
+        "SemanticService.SetSchedule": _OPERATE,
+        "SemanticService.GetMaintenanceHealth": _READ,
         "TransferService.ExportNamespace": _OPERATE,
         "TransferService.ImportNamespace": _ADMINISTER,
     }

@@ -15,6 +15,7 @@ from durable_memory.rpc.options import CallOptions
 from durable_memory.rpc.paging import PageTokens
 from durable_memory.rpc.recall_servicer import RecallServicer
 from durable_memory.rpc.repository_servicer import RepositoryServicer
+from durable_memory.rpc.semantic_servicer import SemanticServicer
 from durable_memory.rpc.session_servicer import SessionServicer
 from durable_memory.rpc.transfer_servicer import TransferServicer
 from durablememory.v1 import (
@@ -26,6 +27,8 @@ from durablememory.v1 import (
     recall_service_pb2_grpc,
     repository_service_pb2,
     repository_service_pb2_grpc,
+    semantic_service_pb2,
+    semantic_service_pb2_grpc,
     session_service_pb2,
     session_service_pb2_grpc,
     transfer_service_pb2,
@@ -44,7 +47,7 @@ def servicers(
     return [
         (
             session_service_pb2_grpc.add_SessionServiceServicer_to_server,
-            SessionServicer(app.sessions, app.defaults, app.repository, listing, calls, version),
+            SessionServicer(app.sessions, app.defaults, app.repository, listing, calls, version, semantic=app.semantic),
             session_service_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name,
         ),
         (
@@ -68,6 +71,11 @@ def servicers(
                 app.change_sets, app.repository, listing, app.ids.time_ordered, calls.max_response_bytes
             ),
             repository_service_pb2.DESCRIPTOR.services_by_name["RepositoryService"].full_name,
+        ),
+        (
+            semantic_service_pb2_grpc.add_SemanticServiceServicer_to_server,
+            SemanticServicer(app.semantic, app.repository, listing),
+            semantic_service_pb2.DESCRIPTOR.services_by_name["SemanticService"].full_name,
         ),
         (
             transfer_service_pb2_grpc.add_TransferServiceServicer_to_server,

@@ -7,6 +7,7 @@ from typing import Any, Final
 import grpc
 
 from durable_memory.app.repository import RepositoryReader
+from durable_memory.app.semantic.service import SemanticService
 from durable_memory.app.sessions import BeginOutcome, PolicyDefaults, SessionService
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.errors import invalid_field
@@ -18,6 +19,7 @@ from durable_memory.rpc.decode.fields import hex_digest, optional_name
 from durable_memory.rpc.decode.session import decode_binding, decode_policy
 from durable_memory.rpc.encode.enums import number
 from durable_memory.rpc.encode.limits import encode_limits
+from durable_memory.rpc.encode.semantic import encode_offered_generation
 from durable_memory.rpc.encode.session import encode_default_policy, encode_run, encode_session
 from durable_memory.rpc.listing import Listing
 from durable_memory.rpc.options import CallOptions
@@ -44,6 +46,8 @@ class SessionServicer(SessionServiceServicer):
         listing: Listing,
         calls: CallOptions,
         version: str,
+        *,
+        semantic: SemanticService | None,
     ) -> None:
         self._sessions = sessions
         self._defaults = defaults
@@ -51,6 +55,7 @@ class SessionServicer(SessionServiceServicer):
         self._listing = listing
         self._calls = calls
         self._version = version
+        self._semantic = semantic
 
     async def OpenSession(self, request: pb.OpenSessionRequest, context: Context) -> pb.OpenSessionResponse:
         rpc = "SessionService.OpenSession"
@@ -140,6 +145,9 @@ class SessionServicer(SessionServiceServicer):
             caller=current_caller().name,
             lexical_profiles=_default_first(defaults.lexical_profile, frozenset(LEXICAL_PROFILES)),
             fusion_profiles=_default_first(defaults.fusion_profile, FUSION_PROFILES),
+            semantic_generations=(
+                [] if self._semantic is None else [encode_offered_generation(self._semantic.generation)]
+            ),
             recall_modes=[number(RecallMode.AUTO), number(RecallMode.LEXICAL)],
             default_policy=encode_default_policy(defaults),
             limits=encode_limits(self._calls),
