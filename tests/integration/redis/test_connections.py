@@ -1,0 +1,431 @@
+"""What the server has to be, and what callers are told when it is not, or is not there."""
+
+import asyncio
+import time
+
+import pytest
+
+from durable_memory.adapters.redis import RedisConnection, RedisSettings, parse_redis_url, scripts
+from durable_memory.adapters.redis.keys import lease_key, manifest_key, segment_key
+from durable_memory.domain.errors import DomainError, Reason
+from tests.conformance.index_samples import (
+    LONG_SECONDS,
+    encoded_segment,
+    fresh,
+    grant,
+    publication,
+    publish,
+    stage,
+)
+from tests.integration.redis.conftest import OpenIndex, made
+from tests.processes.free_port import free_port
+from tests.processes.polling import wait_until_async
+from tests.processes.proxy import Fate, TcpProxy, Way, always, when
+from tests.processes.redis import RedisProcess
+from tests.processes.redis_binaries import system_redis
+
+QUICK = {"call_timeout_seconds": 0.2, "transfer_timeout_seconds": 0.2, "connect_timeout_seconds": 0.2, "attempts": 2}
+
+
+async def refusal(call) -> DomainError:
+    with pytest.raises(DomainError) as refused:
+        await call
+    return refused.value
+
+
+async def test_a_server_that_would_evict_what_was_published_is_refused(redis_server):
+    with redis_server.client() as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            error = await refusal(made(redis_server.url).index.open())
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    assert error.reason is Reason.NOT_SERVING
+    assert error.metadata == {"state": "index", "policy": "allkeys-lru"}
+
+
+async def test_a_policy_that_is_changed_later_is_noticed(redis_server, open_index: OpenIndex):
+    opened = await open_index(redis_server.url)
+    await opened.index.check()
+    with redis_server.client() as client:
+        client.config_set("maxmemory-policy", "volatile-ttl")
+        try:
+            assert (await refusal(opened.index.check())).reason is Reason.NOT_SERVING
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    await opened.index.check()
+
+
+async def test_a_replica_is_no_place_for_an_index(redis_server, open_index: OpenIndex, partition):
+    opened = await open_index(redis_server.url)
+    with redis_server.client() as client:
+        client.replicaof("127.0.0.1", str(free_port()))
+        try:
+            for call in (opened.index.check(), grant(opened.leases, partition)):
+                error = await refusal(call)
+                assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
+        finally:
+            client.replicaof("NO", "ONE")
+
+
+async def test_errors_name_no_host_port_or_key(partition):
+    port = free_port()
+    opened = made(f"redis://user:hunter2@127.0.0.1:{port}/0", **QUICK)
+    error = await refusal(opened.index.open())
+    assert error.reason is Reason.DEPENDENCY_UNAVAILABLE
+    text = f"{error.message} {error.metadata}"
+    assert not any(secret in text for secret in ("127.0.0.1", str(port), "hunter2", "user"))
+
+
+async def test_a_closed_index_serves_nothing_and_may_be_opened_again(redis_server, partition):
+    opened = made(redis_server.url)
+    for _ in range(2):
+        assert (await refusal(opened.index.manifest(partition))).metadata == {"state": "closed"}
+        await opened.index.open()
+        await opened.index.open()
+        assert await opened.index.manifest(partition) is None
+        await opened.index.close()
+        await opened.index.close()
+
+
+async def test_an_opening_that_fails_leaves_nothing_open(redis_server):
+    opened = made(redis_server.url, **QUICK)
+    with redis_server.client() as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            await refusal(opened.index.open())
+            names = [item["name"] for item in client.client_list()]
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    assert "durable-memory" not in names
+    assert (await refusal(opened.index.check())).metadata == {"state": "closed"}
+
+
+async def test_a_server_that_does_not_answer_is_given_up_in_time(redis_server, open_index: OpenIndex, partition):
+    opened = await open_index(redis_server.url, **QUICK)
+    lease = await grant(opened.leases, partition)
+    entry = await stage(opened.index, partition)
+    redis_server.stop_answering()
+    try:
+        for call in (
+            opened.index.check(),
+            opened.index.manifest(partition),
+            opened.index.manifests([partition]),
+            opened.index.segments(partition, ["s"]),
+            opened.index.stage(partition, "s", encoded_segment(["n"]), ttl_seconds=LONG_SECONDS),
+            opened.index.keep_staged(partition, ["s"], ttl_seconds=LONG_SECONDS),
+            opened.leases.inspect(partition.name),
+            opened.leases.renew(lease),
+            opened.leases.release(lease),
+            grant(opened.leases, partition),
+            opened.index.publish(publication(partition, lease, entry)),
+        ):
+            started = time.monotonic()
+            assert (await refusal(call)).reason is Reason.DEPENDENCY_UNAVAILABLE
+            assert time.monotonic() - started < 3.0
+    finally:
+        redis_server.answer_again()
+    await opened.index.check()
+
+
+async def test_a_cancelled_call_ends_at_once_and_spoils_no_connection(redis_server, open_index: OpenIndex, partition):
+    opened = await open_index(redis_server.url, max_connections=1)
+    redis_server.stop_answering()
+    try:
+        asking = asyncio.create_task(opened.index.manifest(partition))
+        asked = time.monotonic()
+        await wait_until_async(lambda: time.monotonic() - asked > 0.05, what="the call waits for its answer")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    finally:
+        redis_server.answer_again()
+    manifest = await publish(opened.index, partition, await grant(opened.leases, partition))
+    assert await opened.index.manifest(partition) == manifest
+
+
+async def test_a_lost_answer_to_a_grant_is_asked_for_again_and_is_the_first_grant(
+    redis_server, open_index: OpenIndex, partition
+):
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0")
+        fates = iter([Fate.CUT_AFTER, Fate.CUT_AFTER])
+        nonce = fresh("nonce")
+
+        def rule(way: Way, chunk: bytes) -> Fate:
+            return next(fates, Fate.PASS) if way is Way.TO_SERVER and nonce.encode() in chunk else Fate.PASS
+
+        proxy.rule = rule
+        lease = await opened.leases.acquire(partition.name, "owner", ttl_seconds=LONG_SECONDS, floor=0, nonce=nonce)
+        assert proxy.struck == 2
+        assert lease.fence == 1
+        assert (await opened.leases.inspect(partition.name)).fence == 1
+
+
+async def test_a_lost_answer_to_a_publication_is_asked_for_again_and_is_the_first_result(
+    redis_server, open_index: OpenIndex, partition
+):
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0")
+        lease = await grant(opened.leases, partition)
+        wanted = publication(partition, lease, await stage(opened.index, partition))
+        fates = iter([Fate.CUT_AFTER])
+
+        def rule(way: Way, chunk: bytes) -> Fate:
+            return next(fates, Fate.PASS) if way is Way.TO_SERVER and wanted.nonce.encode() in chunk else Fate.PASS
+
+        proxy.rule = rule
+        manifest = await opened.index.publish(wanted)
+        assert proxy.struck == 1
+        assert manifest.index_revision == 1
+        assert await opened.index.manifest(partition) == manifest
+
+
+async def test_a_publication_that_is_never_answered_is_unknown_and_a_repeat_settles_it(
+    redis_server, open_index: OpenIndex, partition
+):
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0")
+        lease = await grant(opened.leases, partition)
+        wanted = publication(partition, lease, await stage(opened.index, partition))
+        proxy.rule = when(Way.TO_SERVER, wanted.nonce.encode(), Fate.CUT_AFTER)
+        assert (await refusal(opened.index.publish(wanted))).reason is Reason.OUTCOME_UNKNOWN
+        proxy.rule = always
+        await opened.leases.release(lease)
+        assert (await opened.index.publish(wanted)).index_revision == 1
+
+
+async def test_a_publication_that_never_arrived_is_unknown_and_the_repeat_is_the_first(
+    redis_server, open_index: OpenIndex, partition
+):
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0")
+        lease = await grant(opened.leases, partition)
+        wanted = publication(partition, lease, await stage(opened.index, partition))
+        proxy.rule = when(Way.TO_SERVER, wanted.nonce.encode(), Fate.CUT_BEFORE)
+        assert (await refusal(opened.index.publish(wanted))).reason is Reason.OUTCOME_UNKNOWN
+        proxy.rule = always
+        assert await opened.index.manifest(partition) is None
+        assert (await opened.index.publish(wanted)).index_revision == 1
+
+
+async def test_a_lost_answer_to_a_staging_is_asked_for_again(redis_server, open_index: OpenIndex, partition):
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0")
+        fates = iter([Fate.CUT_AFTER])
+        proxy.rule = lambda way, chunk: (
+            next(fates, Fate.PASS) if way is Way.TO_SERVER and b"DMS1" in chunk else Fate.PASS
+        )
+        entry = await stage(opened.index, partition)
+        assert proxy.struck == 1
+        assert len(await opened.index.segments(partition, [entry.segment_id])) == 1
+
+
+async def test_a_server_that_forgot_the_scripts_is_given_them_again(redis_server, open_index: OpenIndex, partition):
+    opened = await open_index(redis_server.url)
+    with redis_server.client() as client:
+        for _ in range(2):
+            client.script_flush()
+            lease = await grant(opened.leases, partition)
+            manifest = await opened.index.manifest(partition)
+            client.script_flush()
+            await publish(opened.index, partition, lease, after=manifest)
+            client.script_flush()
+            await opened.leases.release(lease)
+            assert client.script_exists(scripts.RELEASE.sha1) == [True]
+
+
+async def test_a_full_server_refuses_to_stage_and_keeps_what_it_has(open_index: OpenIndex, redis_server, partition):
+    opened = await open_index(redis_server.url)
+    lease = await grant(opened.leases, partition)
+    manifest = await publish(opened.index, partition, lease)
+    with redis_server.client() as client:
+        client.config_set("maxmemory", "1")
+        try:
+            error = await refusal(stage(opened.index, partition))
+        finally:
+            client.config_set("maxmemory", "0")
+    assert error.reason is Reason.DEPENDENCY_UNAVAILABLE
+    assert error.message == "the index server has no memory left"
+    assert await opened.index.manifest(partition) == manifest
+
+
+async def test_a_manifest_that_cannot_be_read_is_damage_and_a_clearing_mends_it(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url)
+    lease = await grant(opened.leases, partition)
+    key = manifest_key(partition.name)
+    for field, value in (("segments", "[["), ("format", "2"), ("descriptor", "{}"), ("index_revision", "x")):
+        manifest = await publish(opened.index, partition, lease)
+        with redis_server.client() as client:
+            client.hset(key, field, value)
+        error = await refusal(opened.index.manifest(partition))
+        assert (error.reason, error.metadata) == (Reason.DATA_CORRUPTED, {"what": "manifest"})
+        await opened.index.clear(partition, lease)
+        with redis_server.client() as client:
+            assert client.hkeys(key) == [b"highest_fence"]
+            assert not client.exists(segment_key(partition.name, manifest.segments[0].segment_id))
+
+
+async def test_a_published_segment_that_was_taken_away_is_missed_by_the_next_publication(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url)
+    lease = await grant(opened.leases, partition)
+    manifest = await publish(opened.index, partition, lease)
+    with redis_server.client() as client:
+        client.delete(segment_key(partition.name, manifest.segments[0].segment_id))
+    assert await opened.index.segments(partition, [manifest.segments[0].segment_id]) == {}
+    error = await refusal(publish(opened.index, partition, lease, after=manifest))
+    assert (error.reason, error.metadata) == (Reason.DATA_CORRUPTED, {"what": "segment", "staged": "false"})
+    assert await opened.index.manifest(partition) == manifest
+
+
+async def test_all_keys_of_a_partition_share_a_hash_tag_and_only_the_published_ones_stay(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url)
+    lease = await grant(opened.leases, partition)
+    manifest = await publish(opened.index, partition, lease)
+    staged = await stage(opened.index, partition)
+    with redis_server.client() as client:
+        keys = {key.decode(): client.pttl(key) for key in client.keys(f"*{partition.name}*")}
+    (published,) = manifest.segments
+    assert {key for key, ttl in keys.items() if ttl == -1} == {
+        manifest_key(partition.name),
+        segment_key(partition.name, published.segment_id),
+    }
+    assert {key for key, ttl in keys.items() if ttl > 0} == {
+        lease_key(partition.name),
+        segment_key(partition.name, staged.segment_id),
+    }
+    assert all(key.startswith(f"dm:{{{partition.name}}}:") for key in keys)
+
+
+async def test_credentials_are_used_and_a_wrong_one_is_not_retried(redis_server, partition):
+    with redis_server.client() as client:
+        client.acl_setuser("index", enabled=True, passwords=["+hunter2"], keys=["dm:*"], commands=["+@all"])
+        try:
+            good = made(f"redis://index:hunter2@127.0.0.1:{redis_server.port}/0")
+            await good.index.open()
+            await publish(good.index, partition, await grant(good.leases, partition))
+            await good.index.close()
+            wrong = made(f"redis://index:wrong@127.0.0.1:{redis_server.port}/0", retry_pause_seconds=10.0)
+            error = await asyncio.wait_for(refusal(wrong.index.open()), 5.0)
+            assert error.message == "the index server refuses calls now"
+        finally:
+            client.acl_deluser("index")
+
+
+async def test_a_database_number_of_the_url_is_a_place_of_its_own(redis_server, open_index: OpenIndex, partition):
+    first = await open_index(redis_server.url)
+    second = await open_index(redis_server.url.removesuffix("/0") + "/1")
+    await publish(first.index, partition, await grant(first.leases, partition))
+    assert await second.index.manifest(partition) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "redis://localhost",
+        "redis://localhost:6380/3",
+        "redis://:secret@localhost",
+        "redis://user:secret@[::1]:6379/0",
+        "rediss://user:secret@redis.example:6380/0?ssl_ca_certs=/etc/ssl/ca.pem&ssl_check_hostname=true",
+    ],
+)
+def test_urls_of_one_server_are_taken_and_shown_without_password_and_options(text):
+    url = parse_redis_url(text)
+    assert url.text == text
+    assert "secret" not in f"{url} {url!r}"
+    assert "ssl_ca_certs" not in str(url)
+    assert str(url).startswith(text.split("://")[0] + "://")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "localhost:6379",
+        "redis:",
+        "redis://",
+        "redis:///0",
+        "http://localhost:6379",
+        "redis://:secret@localhost/zero",
+        "redis://:secret@localhost:port",
+        "redis://:secret@localhost:70000",
+        "redis://:secret@localhost/0?decode_responses=true",
+        "redis://:secret@localhost/0?ssl_ca_certs=/ca.pem",
+        "rediss://:secret@localhost/0?socket_timeout=1",
+        "redis://:secret@localhost/0#fragment",
+        "redis+sentinel://:secret@localhost/primary",
+    ],
+)
+def test_other_urls_are_refused_without_being_quoted(text):
+    with pytest.raises(ValueError) as refusal:
+        parse_redis_url(text)
+    assert "secret" not in str(refusal.value)
+
+
+def test_every_bound_is_positive():
+    for name in ("max_connections", "attempts", "call_timeout_seconds", "replaced_grace_seconds"):
+        with pytest.raises(ValueError, match=name):
+            RedisSettings(**{name: 0})
+
+
+def test_every_script_says_what_it_takes_and_answers():
+    for script in scripts.ALL:
+        header = script.text.split("\n\n")[0]
+        assert "-- KEYS" in header
+        assert "-- ARGV" in header
+        assert "-- Returns {1" in header
+        answers = {int(number) for number in _answers(script.text)}
+        assert answers <= {int(answer) for answer in scripts.Answer}
+        for number in answers:
+            assert f"{{{number}" in header, (script.name, number)
+
+
+def _answers(text: str) -> list[str]:
+    return [line.split("return {")[1][0] for line in text.splitlines() if "return {" in line]
+
+
+async def test_a_server_that_restarts_empty_is_used_again_without_opening_anew(open_index: OpenIndex, partition):
+    with RedisProcess(system_redis()) as server:
+        opened = await open_index(server.url)
+        first = await grant(opened.leases, partition)
+        await publish(opened.index, partition, first)
+        server.kill9()
+        assert (await refusal(opened.index.check())).reason is Reason.DEPENDENCY_UNAVAILABLE
+        server.restart_empty()
+        await opened.index.check()
+        assert await opened.index.manifest(partition) is None
+        assert (await refusal(opened.leases.renew(first))).reason is Reason.LEASE_FENCED
+        again = await grant(opened.leases, partition, floor=first.fence)
+        assert again.fence == first.fence + 1
+        assert (await publish(opened.index, partition, again)).index_revision == 1
+        await opened.index.close()
+
+
+async def test_a_durable_server_that_is_killed_comes_back_with_all_that_was_acknowledged(
+    open_index: OpenIndex, partition
+):
+    with RedisProcess(system_redis(), durable=True) as server:
+        opened = await open_index(server.url)
+        lease = await grant(opened.leases, partition)
+        manifest = None
+        for _ in range(5):
+            manifest = await publish(opened.index, partition, lease, after=manifest)
+        assert manifest is not None
+        server.kill9()
+        server.start()
+        assert await opened.index.manifest(partition) == manifest
+        assert len(await opened.index.segments(partition, [item.segment_id for item in manifest.segments])) == 5
+        await opened.leases.renew(lease)
+        assert (await publish(opened.index, partition, lease, after=manifest)).index_revision == 6
+        await opened.index.close()
+
+
+def test_the_driver_has_no_retries_of_its_own():
+    client = RedisConnection(parse_redis_url("redis://localhost"))._new_client()
+    assert client.connection_pool.connection_kwargs["retry"].get_retries() == 0
