@@ -22,6 +22,7 @@ class EmbeddingFailure(StrEnum):
     """Why a provider gave no usable vectors; a closed list, so that it can be counted and shown."""
 
     UNREACHABLE = "UNREACHABLE"
+    """No connection, or an answer that says the provider is not able to (408, 425, 5xx)."""
     TIMEOUT = "TIMEOUT"
     RATE_LIMITED = "RATE_LIMITED"
     REFUSED = "REFUSED"
@@ -29,6 +30,8 @@ class EmbeddingFailure(StrEnum):
     WRONG_COUNT = "WRONG_COUNT"
     WRONG_ORDER = "WRONG_ORDER"
     WRONG_DIMENSION = "WRONG_DIMENSION"
+    WRONG_MODEL = "WRONG_MODEL"
+    """The answer names another model than the one that was probed: its vectors would not compare."""
     NOT_FINITE = "NOT_FINITE"
     ZERO_VECTOR = "ZERO_VECTOR"
     UNREADABLE = "UNREADABLE"
@@ -36,13 +39,24 @@ class EmbeddingFailure(StrEnum):
 
 
 class EmbeddingError(Exception):
-    """A call that gave no vectors. `retryable`: another attempt later may do."""
+    """A call that gave no vectors. `retryable`: another attempt later may do.
 
-    def __init__(self, failure: EmbeddingFailure, *, retryable: bool, status: int | None = None) -> None:
+    `retry_after_seconds`: how long the provider asked to be left alone, if it did.
+    """
+
+    def __init__(
+        self,
+        failure: EmbeddingFailure,
+        *,
+        retryable: bool,
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(failure.value if status is None else f"{failure.value} ({status})")
         self.failure = failure
         self.retryable = retryable
         self.status = status
+        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclass(slots=True)

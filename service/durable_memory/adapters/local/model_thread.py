@@ -1,0 +1,51 @@
+"""The one thread that a model lives in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from durable_memory.adapters.embedding.turns import Turns
+from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
+
+T = TypeVar("T")
+
+
+class ModelThread:
+    """Runs one thing at a time. What runs cannot be stopped, so its turn ends with it and not with who waits for it."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(1)
+        self._executor: ThreadPoolExecutor | None = ThreadPoolExecutor(1, thread_name_prefix="embedding-model")
+
+    async def run(self, function: Callable[[], T], *, timeout_seconds: float | None, query: bool = False) -> T:
+        """What `function` returns or raises. Raises: EmbeddingError with TIMEOUT, or UNREACHABLE after `close`."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._turns.acquire(query=query)
+                return await asyncio.shield(self._start(function))
+        except TimeoutError:
+            raise EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True) from None
+
+    async def close(self, last: Callable[[], None]) -> None:
+        """Run `last` after all that waits now, and end the thread. Idempotent."""
+        if self._executor is not None:
+            await self.run(last, timeout_seconds=None)
+            executor, self._executor = self._executor, None
+            if executor is not None:
+                executor.shutdown(wait=False)
+
+    def _start(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        if self._executor is None:
+            self._turns.release()
+            raise EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=False)
+        running = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        running.add_done_callback(self._ended)
+        return running
+
+    def _ended(self, running: asyncio.Future[T]) -> None:
+        self._turns.release()
+        if not running.cancelled():
+            running.exception()  # seen, also where nobody waits for it any more
