@@ -5,11 +5,19 @@ import logging
 import random
 from contextlib import AsyncExitStack
 
+import pytest
+
+from durable_memory_client import Create, Draft, Evidence, MemoryClient, MemoryServiceError
 from tests.conftest import StartServer
 from tests.integration.durability.deployment import Tenancy, connect
 from tests.integration.durability.recorder import unknown_and_applied
+from tests.processes.polling import wait_until_async
+from tests.processes.server import ServerProcess
 
 _DRAINS = 5
+# Far more text than the wire holds.
+_NODE_IDS = [f"node-{number:03}" for number in range(400)]
+_CONTENT_BYTES = 60_000
 
 _log = logging.getLogger(__name__)
 
@@ -33,3 +41,41 @@ async def test_a_drain_breaks_no_promise_and_leaves_no_call_without_an_answer(st
     in_doubt, applied = unknown_and_applied(tenancy.recorder.calls, tenancy.committed)
     _log.info("%d calls, %d in doubt, %d of these applied", len(tenancy.recorder.calls), in_doubt, applied)
     assert applied == 0, "what the server finished, it also answered"
+
+
+async def test_a_snapshot_that_is_being_read_is_read_to_its_end_first(store: str, start_server: StartServer):
+    server = start_server(store)
+    async with connect(server) as client:
+        await _fill(client)
+        nodes = aiter(client.snapshot())
+        first = await anext(nodes)
+        end = asyncio.create_task(asyncio.to_thread(server.terminate))
+        await wait_until_async(lambda: _is_draining(server), what="the drain has begun")
+        rest = [node.id async for node in nodes]
+        assert [first.id, *rest] == _NODE_IDS
+        assert await end == 0
+
+
+async def test_a_reader_that_stands_still_does_not_hold_up_the_end_and_is_told(store: str, start_server: StartServer):
+    server = start_server(store, env={"DURABLE_MEMORY_SERVER_DRAIN_GRACE_SECONDS": "0.5"})
+    async with connect(server) as client:
+        await _fill(client)
+        nodes = aiter(client.snapshot())
+        await anext(nodes)
+        assert await asyncio.to_thread(server.terminate, 10.0) == 0
+        with pytest.raises(MemoryServiceError):
+            [node async for node in nodes]
+
+
+async def _fill(client: MemoryClient) -> None:
+    for start in range(0, len(_NODE_IDS), 100):
+        await client.apply_change_set(map(_large, _NODE_IDS[start : start + 100]))
+
+
+def _large(node_id: str) -> Create:
+    said = Evidence.tool_result(f"tool:{node_id}", node_id)
+    return Create(node_id=node_id, memory=Draft(content=f"{node_id} " + "x" * _CONTENT_BYTES, evidence=[said]))
+
+
+def _is_draining(server: ServerProcess) -> bool:
+    return '"draining"' in server.log_text()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -51,6 +52,25 @@ async def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path
     assert "cannot be opened" in server.log_text()
     assert "Traceback" not in server.log_text()
     assert path.read_text() == "dear diary\n" * 1000
+
+
+async def test_a_server_that_is_killed_while_it_makes_its_file_makes_it_the_next_time(
+    start_server: StartServer, tmp_path: Path
+):
+    rng = random.Random(17)
+    for number in range(5):
+        path = tmp_path / f"memory-{number}.db"
+        server = ServerProcess(f"sqlite:///{path}", tmp_path / f"killed-{number}.log")
+        server.launch()
+        try:
+            await wait_until_async(path.exists, 30.0, what="the file is there")
+            await asyncio.sleep(rng.uniform(0.0, 0.02))
+        finally:
+            server.kill9()
+        server.start()
+        async with connect(server) as memory:
+            assert (await memory.remember("kept")).citation.namespace_revision == 1
+        server.close()
 
 
 @pytest.mark.parametrize("way", ["snapshot of the disk", "backup by SQLite"])
