@@ -44,7 +44,10 @@ class Refusal:
 
 
 class Forever:
-    """Keeps a call open until its caller leaves."""
+    """Keeps a call open until its caller leaves, and says so in `left`."""
+
+    def __init__(self) -> None:
+        self.left = threading.Event()
 
 
 Answer = Message | Refusal | Forever
@@ -148,6 +151,7 @@ def _settle(answer: Answer, context: grpc.ServicerContext) -> Message | None:
         left = threading.Event()
         if context.add_callback(left.set):
             left.wait()
+        answer.left.set()
         return None
     assert isinstance(answer, Message)
     return answer

@@ -13,9 +13,13 @@ from durablememory.v1 import (
     recall_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_pb2,
+    semantic_service_pb2,
     session_pb2,
     session_service_pb2,
 )
+
+Refreshing = semantic_service_pb2.RefreshSemanticRecallResponse
 
 NAMESPACE = Namespace("acme", "user-1", "project-a")
 HISTORY = "history-1"
@@ -135,3 +139,29 @@ def heartbeat(revision: int, history_id: str = HISTORY) -> repository_service_pb
     return repository_service_pb2.WatchNamespaceResponse(
         heartbeat=repository_service_pb2.WatchHeartbeat(change_token=token(revision, history_id))
     )
+
+
+def receipt(index_revision: int = 1) -> semantic_pb2.RefreshReceipt:
+    return semantic_pb2.RefreshReceipt(
+        authority_digest=DIGEST,
+        fence=index_revision,
+        index_revision=index_revision,
+        index_history_digest=DIGEST,
+        source=token(7),
+        active_count=3,
+        indexed_count=3,
+        consistency=semantic_pb2.INDEX_CONSISTENCY_INDEX_REVISION_CAS,
+        written_at=NOW,
+    )
+
+
+def progressed(phase: semantic_pb2.RefreshPhase, done: int = 0, total: int = 0) -> Refreshing:
+    return Refreshing(progress=semantic_pb2.RefreshProgress(phase=phase, done=done, total=total))
+
+
+def refreshed(index_revision: int = 1) -> list[Refreshing]:
+    return [
+        progressed(semantic_pb2.REFRESH_PHASE_EMBEDDING, 1, 3),
+        progressed(semantic_pb2.REFRESH_PHASE_PUBLISHED),
+        Refreshing(receipt=receipt(index_revision)),
+    ]

@@ -31,6 +31,7 @@ from durablememory.v1 import (
     memory_service_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_service_pb2,
 )
@@ -47,6 +48,7 @@ from tests.clients.python.messages import (
     opened,
     recalled,
     recorded,
+    refreshed,
     token,
 )
 
@@ -55,6 +57,7 @@ _FILES = (
     memory_service_pb2,
     recall_service_pb2,
     repository_service_pb2,
+    semantic_service_pb2,
     session_service_pb2,
     transfer_service_pb2,
 )
@@ -113,6 +116,12 @@ async def use_everything(memory: MemoryClient) -> None:
     async with memory.watch(after=0) as changes:
         async for _ in changes:
             break
+    await memory.refresh_semantic_recall("assistant").wait()
+    await memory.get_index_status()
+    await memory.list_receipts().all()
+    await memory.clear_partition()
+    await memory.set_schedule()
+    await memory.get_maintenance_health()
     lines = [line async for line in memory.export_namespace()]
     await memory.import_namespace(lines)
 
@@ -158,6 +167,7 @@ def answer_everything(service: FakeService) -> None:
         ],
     )
     service.will_answer("RepositoryService.WatchNamespace", [heartbeat(0), change(1)])
+    service.will_answer("SemanticService.RefreshSemanticRecall", refreshed())
     export = transfer_service_pb2.ExportNamespaceResponse()
     export.records.add().footer.SetInParent()
     service.will_answer("TransferService.ExportNamespace", [export])
@@ -220,7 +230,12 @@ async def test_every_unary_call_has_a_deadline_without_being_told(service: FakeS
 
     await use_everything(memory)
 
-    endless = {"RepositoryService.Snapshot", "RepositoryService.WatchNamespace", "TransferService.ExportNamespace"}
+    endless = {
+        "RepositoryService.Snapshot",
+        "RepositoryService.WatchNamespace",
+        "SemanticService.RefreshSemanticRecall",
+        "TransferService.ExportNamespace",
+    }
     for asked in service.asked:
         limited = asked.seconds_left is not None and asked.seconds_left < 24 * 3600
         assert limited is (asked.method not in endless), asked.method
@@ -237,7 +252,7 @@ def public_surface(cls: type) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["MemoryClient", "MemoryNamespace", "MemorySession", "MemoryRun", "Pages", "Snapshot", "Watch"]
+    "name", ["MemoryClient", "MemoryNamespace", "MemorySession", "MemoryRun", "Pages", "Refresh", "Snapshot", "Watch"]
 )
 def test_the_blocking_twin_has_the_same_surface(name: str):
     def blocking(surface: dict[str, str]) -> dict[str, str]:

@@ -23,6 +23,9 @@ from durable_memory_client.aio.paging import (
     Page,
     Pages,
 )
+from durable_memory_client.aio.refresh import (
+    Refresh,
+)
 from durable_memory_client.aio.run import (
     MemoryRun,
 )
@@ -89,6 +92,10 @@ from durable_memory_client.values.enums import (
     DecisionKind,
     DegradationReason,
     EvidenceKind,
+    IndexConsistency,
+    IndexState,
+    MaintenancePhase,
+    MaintenanceRunOutcome,
     NodeKind,
     NodeStatus,
     OpenSessionOutcome,
@@ -99,6 +106,7 @@ from durable_memory_client.values.enums import (
     RecallChannel,
     RecallExclusion,
     RecallMode,
+    RefreshPhase,
     RejectionOutcome,
     RelationKind,
     RememberOutcome,
@@ -148,6 +156,16 @@ from durable_memory_client.values.results import (
     Revised,
     Superseded,
 )
+from durable_memory_client.values.semantic import (
+    IndexStatus,
+    MaintenanceHealth,
+    MaintenanceRun,
+    PublishedIndex,
+    RefreshProgress,
+    RefreshReceipt,
+    RefreshSchedule,
+    RefreshWork,
+)
 from durable_memory_client.values.session import (
     PolicyFields,
     Run,
@@ -193,6 +211,13 @@ __all__ = [
     "HitRelation",
     "Imported",
     "IncompleteStreamError",
+    "IndexConsistency",
+    "IndexState",
+    "IndexStatus",
+    "MaintenanceHealth",
+    "MaintenancePhase",
+    "MaintenanceRun",
+    "MaintenanceRunOutcome",
     "MemoryClient",
     "MemoryNamespace",
     "MemoryRun",
@@ -215,6 +240,7 @@ __all__ = [
     "PolicyFields",
     "ProposalOutcome",
     "Proposed",
+    "PublishedIndex",
     "Put",
     "PutMemoryOutcome",
     "ReactivateMemoryOutcome",
@@ -225,6 +251,12 @@ __all__ = [
     "RecallExclusion",
     "RecallFilter",
     "RecallMode",
+    "Refresh",
+    "RefreshPhase",
+    "RefreshProgress",
+    "RefreshReceipt",
+    "RefreshSchedule",
+    "RefreshWork",
     "Rejected",
     "RejectionOutcome",
     "Relation",

@@ -103,11 +103,17 @@ class Calls:
         assert isinstance(response, response_type)
         return response
 
-    async def stream(self, request: Message, response_type: type[R], *, timeout: float | None = None) -> Stream[R]:
-        """Start a streaming read. It is not repeated: whoever reads it knows how far it got."""
+    async def stream(
+        self, request: Message, response_type: type[R], *, timeout: float | None = None, attempt: int = 1
+    ) -> Stream[R]:
+        """Start a streaming call. It is not repeated here: whoever reads it knows how far it got.
+
+        `attempt` counts how often the caller has started this one.
+        """
         method = _method_of(request, response_type)
+        attempted = Attempted(method=method.name, request_id=_settled_request_id(request, method), attempts=attempt)
         limit = method.policy.timeout if timeout is None else timeout
-        return Stream(method, await self._transport.stream(method, request, limit), response_type)
+        return Stream(attempted, await self._transport.stream(method, request, limit), response_type)
 
     async def guarded(self, on_unavailable: OnUnavailable | None, calls: Guarded[T]) -> T | MemoryUnavailableError:
         """Do `calls`. With "empty", an outage is returned instead of raised, soon, and at once while it lasts."""
@@ -123,10 +129,10 @@ class Calls:
 
 
 class Stream(AsyncIterator[R]):
-    """The messages of a streaming read, in order. Raises: MemoryServiceError."""
+    """The messages of a streaming call, in order. Raises: MemoryServiceError."""
 
-    def __init__(self, method: Method, replies: Replies, response_type: type[R]) -> None:
-        self._method = method
+    def __init__(self, attempted: Attempted, replies: Replies, response_type: type[R]) -> None:
+        self._attempted = attempted
         self._replies = replies
         self._response_type = response_type
 
@@ -137,7 +143,7 @@ class Stream(AsyncIterator[R]):
         try:
             message = await self._replies.read()
         except grpc.RpcError as failed:
-            raise error_of_call(failed, Attempted(method=self._method.name, request_id=None, attempts=1)) from failed
+            raise error_of_call(failed, self._attempted) from failed
         if message is None:
             raise StopAsyncIteration
         assert isinstance(message, self._response_type)

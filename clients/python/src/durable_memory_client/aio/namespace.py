@@ -7,12 +7,15 @@ from durable_memory_client.aio.candidates import CandidateCalls
 from durable_memory_client.aio.memories import MemoryCalls
 from durable_memory_client.aio.recalls import RecallCalls
 from durable_memory_client.aio.repository import RepositoryCalls
+from durable_memory_client.aio.semantic import SemanticCalls
 from durable_memory_client.aio.sessions import SessionCalls
 from durable_memory_client.aio.transfer import TransferCalls
 from durable_memory_client.values.namespace import Namespace
 
 
-class MemoryNamespace(SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, TransferCalls):
+class MemoryNamespace(
+    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls
+):
     """A view of one namespace: all calls are made in it. Views share the connection of their client."""
 
     def __init__(self, calls: Calls, namespace: Namespace) -> None:

@@ -23,6 +23,9 @@ from durable_memory_client.sync.paging import (
     Page,
     Pages,
 )
+from durable_memory_client.sync.refresh import (
+    Refresh,
+)
 from durable_memory_client.sync.run import (
     MemoryRun,
 )
@@ -49,6 +52,7 @@ __all__ = [
     "OnUnavailable",
     "Page",
     "Pages",
+    "Refresh",
     "Snapshot",
     "Watch",
     "admit_all",

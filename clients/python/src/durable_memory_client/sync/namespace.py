@@ -8,12 +8,15 @@ from durable_memory_client.sync.candidates import CandidateCalls
 from durable_memory_client.sync.memories import MemoryCalls
 from durable_memory_client.sync.recalls import RecallCalls
 from durable_memory_client.sync.repository import RepositoryCalls
+from durable_memory_client.sync.semantic import SemanticCalls
 from durable_memory_client.sync.sessions import SessionCalls
 from durable_memory_client.sync.transfer import TransferCalls
 from durable_memory_client.values.namespace import Namespace
 
 
-class MemoryNamespace(SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, TransferCalls):
+class MemoryNamespace(
+    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls
+):
     """A view of one namespace: all calls are made in it. Views share the connection of their client."""
 
     def __init__(self, calls: Calls, namespace: Namespace) -> None:

@@ -36,5 +36,14 @@ def to_datetime(timestamp: Timestamp) -> datetime:
     return timestamp.ToDatetime(tzinfo=UTC)
 
 
+def to_duration(span: timedelta | None) -> Duration | None:
+    """The span on the wire; None stays absent."""
+    if span is None:
+        return None
+    duration = Duration()
+    duration.FromTimedelta(span)
+    return duration
+
+
 def to_timedelta(duration: Duration) -> timedelta:
     return duration.ToTimedelta()
