@@ -45,4 +45,33 @@ SELECT namespace_key, 'event-' || node_id || revision, 1 + revision % 2, 'sessio
        'tester', now()
 FROM node_revision;
 
+-- Every third namespace has ten more sessions, which are bound to a generation; half of them were closed.
+INSERT INTO session
+SELECT key, 'bound-' || item, format('{"semantic_generation": {"authority_digest": "%s"}}', repeat('a', 64))::json, 1, repeat('0', 64), 1 + item % 2, 'tester', now(), NULL, NULL
+FROM filled CROSS JOIN generate_series(1, 10) AS item
+WHERE number % 3 = 0;
+
+INSERT INTO embedding
+SELECT key, decode(repeat('aa', 32), 'hex'), sha256(node::text::bytea), decode(repeat('00', 1536), 'hex')
+FROM filled CROSS JOIN LATERAL generate_series(1, nodes) AS node;
+
+INSERT INTO semantic_partition
+SELECT key, repeat('a', 64), 70, 'history', greatest(0, nodes - number % 2), 70, now() FROM filled;
+
+INSERT INTO refresh_intent
+SELECT namespace_key, authority_digest, true, 1, 'nonce', 0, repeat('0', 64), 'history', 0, 0, '{}', now()
+FROM semantic_partition;
+
+INSERT INTO refresh_receipt
+SELECT namespace_key, authority_digest, given.fence, 1, 0, 'history', repeat('0', 64), 0, 0, 'INDEX_REVISION_CAS', '{}', now(), false
+FROM semantic_partition JOIN filled ON key = namespace_key AND number <= 200 CROSS JOIN generate_series(1, 70) AS given (fence);
+
+INSERT INTO refresh_run
+SELECT namespace_key, authority_digest, run_number % 64, run_number, now(), now(), 1, '', 1, 1
+FROM semantic_partition JOIN filled ON key = namespace_key AND number <= 200 CROSS JOIN generate_series(7, 70) AS run_number;
+
+INSERT INTO refresh_schedule
+SELECT key, repeat(CASE WHEN number % 10 = 0 THEN 'a' ELSE 'b' END, 64), CASE WHEN number % 20 = 0 THEN 60 END, 5, 'tester', now()
+FROM filled;
+
 ANALYZE;

@@ -17,6 +17,8 @@ ORDER BY relation.relname
 _COLUMNS = """
 SELECT attribute.attname, format_type(attribute.atttypid, attribute.atttypmod) AS type, attribute.attnotnull,
        attribute.attidentity, pg_get_expr(def.adbin, def.adrelid) AS default,
+       CASE attribute.attgenerated WHEN 's' THEN 'stored' END AS generated,
+       CASE attribute.attstorage WHEN 'e' THEN 'external' END AS storage,
        (SELECT collname FROM pg_collation WHERE oid = attribute.attcollation) AS collation
 FROM pg_attribute AS attribute
 LEFT JOIN pg_attrdef AS def ON def.adrelid = attribute.attrelid AND def.adnum = attribute.attnum
@@ -59,7 +61,7 @@ async def _lines(connection: asyncpg.Connection):
         yield " ".join(["table", name, *_told(table, "partitioned_by", "partitions", "reloptions")])
         for column in await connection.fetch(_COLUMNS, name):
             null = "" if column["attnotnull"] else " null"
-            details = _told(column, "default", "collation")
+            details = _told(column, "default", "generated", "storage", "collation")
             yield " ".join([f"  {column['attname']} {column['type']}{null}", *details])
         for constraint in await connection.fetch(_CONSTRAINTS, name):
             yield f"  constraint {constraint['conname']} {constraint['definition']}"

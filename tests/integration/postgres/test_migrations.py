@@ -13,8 +13,12 @@ from durable_memory.adapters.postgres import PostgresStore
 from durable_memory.adapters.postgres import migrations as module
 from durable_memory.adapters.postgres.migrations import MIGRATIONS, Migration, MigrationRefusedError, migrate
 from durable_memory.adapters.postgres.pool import SCHEMA
+from durable_memory.adapters.postgres.semantic_records import PostgresSemanticRecords
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.generation import Partition
+from durable_memory.ports.semantic_records import RUNS_KEPT
+from tests.conformance.semantic_records.samples import generation, intent, maintenance_run, receipt, schedule
 from tests.integration.postgres.plans import NAMESPACE, admit, create, session_with_run
 from tests.integration.postgres.schema import describe
 from tests.processes.postgres import PostgresProcess
@@ -125,6 +129,19 @@ async def test_a_server_that_is_not_there_is_an_unavailable_dependency_without_i
         assert not any(part in repr(error) for part in ("127.0.0.1", "secret", "user", str(unused_tcp_port)))
 
 
+async def refresh(records: PostgresSemanticRecords) -> None:
+    """Write everything that a refresh does, and twice what replaces what is there."""
+    partition = Partition(NAMESPACE, generation("grants").authority_digest)
+    await records.cache_vectors(NAMESPACE, "0" * 64, {"0" * 64: b"vector"})
+    for fence in (1, 2):
+        assert await records.record_fence(partition, fence)
+        await records.write_intent(partition, intent(fence))
+        await records.write_receipt(partition, receipt(partition, fence))
+        await records.set_schedule(NAMESPACE, schedule(generation("grants"), 60.0))
+    for _ in range(RUNS_KEPT + 1):
+        await records.add_run(partition, maintenance_run())
+
+
 async def test_the_granted_role_is_enough_for_the_service_and_cannot_rewrite_history(
     postgres: PostgresProcess, postgres_database: str
 ):
@@ -140,10 +157,14 @@ async def test_the_granted_role_is_enough_for_the_service_and_cannot_rewrite_his
         await store.transact(NAMESPACE, session_with_run())
         node = (await store.current_nodes(NAMESPACE, ["a"]))["a"]
         await store.transact(NAMESPACE, admit(node.ref, "event", key="k"))
+        await refresh(PostgresSemanticRecords(store))
         for statement in (
             "UPDATE node_revision SET content = 'other'",
             "UPDATE change_set SET caller = 'other'",
             "DELETE FROM access_event",
+            "UPDATE refresh_receipt SET source_revision = 9",
+            "UPDATE embedding SET vector = 'other'",
+            "DELETE FROM refresh_run",
             "DROP TABLE session",
             "CREATE TABLE other ()",
         ):

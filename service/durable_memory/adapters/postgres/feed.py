@@ -51,6 +51,8 @@ class ChangeFeed:
         with domain_errors():
             connection = await self._connect()
         self._task = asyncio.ensure_future(self._run(connection))
+        # A task that is cancelled before it has begun runs nothing of itself, not even what ends the connection.
+        self._task.add_done_callback(lambda _: connection.terminate())
 
     async def close(self) -> None:
         task, self._task = self._task, None

@@ -12,11 +12,12 @@ from durable_memory.domain.session import Context, Run
 from durable_memory.domain.state import Head
 
 
-def _as_it_is(time: datetime) -> datetime:
+def as_it_is(time: datetime) -> datetime:
+    """What becomes of a time on its way to a column and back."""
     return time
 
 
-CODEC: Final = Codec(from_time=_as_it_is, to_time=_as_it_is)
+CODEC: Final = Codec(from_time=as_it_is, to_time=as_it_is)
 """asyncpg takes and gives aware UTC times."""
 
 NODE: Final = (
@@ -42,7 +43,7 @@ RUN: Final = (
 CONTEXT: Final = ("context_id", "session_id", "run_id", "incarnation", "sequence")
 EVENT: Final = ("event_id", "kind", "session_id", "context_id", "node_id", "revision", "caller", "at")
 
-_GREATEST: Final = 2**63 - 1
+GREATEST: Final = 2**63 - 1
 
 
 def arrays(names: Sequence[str], rows: Iterable[Columns]) -> list[list[Any]]:
@@ -53,7 +54,7 @@ def arrays(names: Sequence[str], rows: Iterable[Columns]) -> list[list[Any]]:
 
 def bounded(revision: int) -> int:
     """A revision as the database can hold it; there is none beyond."""
-    return min(revision, _GREATEST)
+    return min(revision, GREATEST)
 
 
 def evidence_key(uri: str, digest: str) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from durable_memory.adapters.change_signal import ChangeSignal
 from durable_memory.adapters.postgres.errors import domain_errors
@@ -16,12 +17,14 @@ from durable_memory.adapters.postgres.reading import Reading
 from durable_memory.adapters.postgres.rows import head_of
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.transacting import Transactions
-from durable_memory.adapters.postgres.transaction import write_transaction
+from durable_memory.adapters.postgres.transaction import WriteTransaction, write_transaction
 from durable_memory.domain.errors import not_serving
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.state import Head, derived_history_id
 from durable_memory.ports.runtime import Ids
 from durable_memory.ports.store import Lock, NamespaceCopy, Outcome, Plan
+
+T = TypeVar("T")
 
 
 class PostgresStore(Reading):
@@ -99,6 +102,14 @@ class PostgresStore(Reading):
         head = await self._transactions.import_namespace(namespace, copy, history_id)
         self._feed.changed(namespace.key)
         return head
+
+    async def write_beside(self, work: Callable[[WriteTransaction], Awaitable[T]]) -> T:
+        """Commit what `work` writes, for what lives in this database beside the namespaces' state; it may run again.
+
+        Raises: what `work` does, and then nothing of it is written; otherwise as `transact`.
+        """
+        self._require_serving()
+        return await self._transactions.write(work)
 
     # Reading; the rest is in Reading
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import asyncpg
 
@@ -31,6 +31,8 @@ from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.state import Head
 from durable_memory.ports.store import Decision, Lock, NamespaceCopy, Outcome, Plan, RequestRecord
 
+T = TypeVar("T")
+
 _ATTEMPTS: Final = 5
 _BACKOFF_SECONDS: Final = 0.01
 
@@ -48,18 +50,20 @@ class Transactions:
 
     async def transact(self, namespace: Namespace, plan: Plan) -> Outcome:
         attempt = self._serial if plan.lock is Lock.NAMESPACE else self._beside
-        lost = False
         async with self._gate.enter(namespace.key, plan.lock):
-            for number in range(1, _ATTEMPTS + 1):
-                try:
-                    return await attempt(namespace, plan)
-                except (ContendedError, *CONTENDED):
-                    await asyncio.sleep(_BACKOFF_SECONDS * number)
-                except _LostError as error:
-                    if lost:
-                        raise dependency_unavailable("the database cannot be reached") from error
-                    lost = True  # perhaps only a connection that had ended while it was idle
-            raise overloaded("too many calls change the same things at once")
+            return await _repeated(lambda: attempt(namespace, plan))
+
+    async def write(self, work: Callable[[WriteTransaction], Awaitable[T]]) -> T:
+        """Commit what `work` writes, and return its result. It runs again where another transaction was first."""
+
+        async def attempt() -> T:
+            with _attempt_errors():
+                async with write_transaction(self._pool, self._settings) as transaction:
+                    result = await work(transaction)
+                    await transaction.commit()
+                    return result
+
+        return await _repeated(attempt)
 
     async def import_namespace(self, namespace: Namespace, copy: NamespaceCopy, history_id: str) -> Head:
         async with self._gate.enter(namespace.key, Lock.NAMESPACE):
@@ -134,6 +138,21 @@ class Transactions:
 
 class _LostError(Exception):
     """The connection ended before a commit was sent on it."""
+
+
+async def _repeated(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of the first attempt that is not in another's way."""
+    lost = False
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            return await attempt()
+        except (ContendedError, *CONTENDED):
+            await asyncio.sleep(_BACKOFF_SECONDS * number)
+        except _LostError as error:
+            if lost:
+                raise dependency_unavailable("the database cannot be reached") from error
+            lost = True  # perhaps only a connection that had ended while it was idle
+    raise overloaded("too many calls change the same things at once")
 
 
 @contextmanager
