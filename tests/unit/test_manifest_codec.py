@@ -10,7 +10,7 @@ from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.manifest import Descriptor, Manifest, SegmentEntry
 from durable_memory.domain.semantic.segment import FloatWidth
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 COUNT = st.integers(min_value=0, max_value=2**53 - 1)
 DESCRIPTORS = st.builds(
     Descriptor, dimension=st.integers(1, 65_535), metric=TEXT, normalization=TEXT, width=st.sampled_from(FloatWidth)

@@ -129,6 +129,8 @@ class VectorIndex(Protocol):
     async def clear(self, partition: Partition, lease: Lease) -> None:
         """Forget the partition, manifest and segments, but not its highest fence.
 
+        Segments that are not listed, because they were staged or replaced, may stay until they expire.
+
         Raises: LEASE_FENCED.
         """
         ...

@@ -56,5 +56,6 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_clearing_needs_the_live_lease",
         "test_clearing_again_changes_nothing",
     ),
+    "All indexes are one index": ("test_random_calls_get_the_answers_of_the_memory_index",),
     "An index says what it is": ("test_an_index_says_what_it_promises_and_that_it_is_there",),
 }

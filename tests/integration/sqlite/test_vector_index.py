@@ -118,7 +118,7 @@ async def test_a_manifest_that_cannot_be_read_is_damage_and_a_clearing_mends_it(
 
 async def test_every_statement_uses_an_index(store, path):
     await store.check()
-    names = {
+    names: dict[str, dict[str, str | int]] = {
         "find_lease": {"name": ""},
         "find_manifests": {"partitions": "[]"},
         "read_segments": {"partition": "", "segment_ids": "[]", "now": 0},

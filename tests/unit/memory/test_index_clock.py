@@ -8,6 +8,7 @@ from durable_memory.adapters.memory.leases import MemoryLeaseStore
 from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
 from durable_memory.adapters.runtime import ManualClock
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.ports.leases import Lease
 from tests.conformance.index_samples import encoded_segment, fresh, grant, partition_of, publication, stage
 
 PARTITION = partition_of("clock")
@@ -49,7 +50,7 @@ async def test_a_lease_lives_for_exactly_its_ttl_and_a_wall_clock_set_back_does_
 
 async def test_a_repeated_grant_begins_its_ttl_anew(clock, leases):
     async def ask() -> int:
-        lease = await leases.acquire(PARTITION.name, "owner", ttl_seconds=10, floor=0, nonce="nonce")
+        lease: Lease = await leases.acquire(PARTITION.name, "owner", ttl_seconds=10, floor=0, nonce="nonce")
         return lease.fence
 
     assert await ask() == 1

@@ -80,11 +80,12 @@ class MemoryVectorIndex:
                 held[segment_id].expires_at = self._clock.monotonic() + ttl_seconds
 
     async def publish(self, publication: Publication) -> Manifest:
+        self._require_own(publication.partition, publication.lease)
         index = self._index(publication.partition)
         published = index.manifest
         if published is not None and published.nonce == publication.nonce:
             return published
-        self._require_lease(publication.partition, publication.lease)
+        self._leases.require_live(publication.lease)
         publication.require_follows(published)
         for entry in publication.segments:
             if not _is_listed(index.segments.get(entry.segment_id), entry):
@@ -100,13 +101,13 @@ class MemoryVectorIndex:
         return index.manifest
 
     async def clear(self, partition: Partition, lease: Lease) -> None:
-        self._require_lease(partition, lease)
+        self._require_own(partition, lease)
+        self._leases.require_live(lease)
         self._indexes.pop(partition.name, None)
 
-    def _require_lease(self, partition: Partition, lease: Lease) -> None:
+    def _require_own(self, partition: Partition, lease: Lease) -> None:
         if lease.name != partition.name:
             raise lease_fenced(lease.fence, self._leases.highest_fence(partition.name))
-        self._leases.require_live(lease)
 
     def _index(self, partition: Partition) -> _Index:
         """The partition's index, without the segments that have expired."""

@@ -126,7 +126,7 @@ class RedisVectorIndex:
     # Publishing
 
     async def publish(self, publication: Publication) -> Manifest:
-        _require_own_lease(publication.partition, publication.lease)
+        await self._require_own(publication.partition, publication.lease)
         for _ in range(_MOST_READS_AGAIN):
             previous = await self.manifest(publication.partition)
             history = INDEX_HISTORY_START if previous is None else previous.history_digest
@@ -143,7 +143,7 @@ class RedisVectorIndex:
         raise index_unavailable("the index kept changing while it was read")
 
     async def clear(self, partition: Partition, lease: Lease) -> None:
-        _require_own_lease(partition, lease)
+        await self._require_own(partition, lease)
         for _ in range(_MOST_READS_AGAIN):
             fields = await self._fields(partition)
             keys = [lease_key(partition.name), manifest_key(partition.name)]
@@ -185,6 +185,12 @@ class RedisVectorIndex:
         keys += [segment_key(name, segment_id) for segment_id in (*listed, *replaced)]
         return await self._connection.run(scripts.PUBLISH, keys, arguments, changes_state=True)
 
+    async def _require_own(self, partition: Partition, lease: Lease) -> None:
+        """The script cannot be asked about a lease on another partition, because its key may live elsewhere."""
+        if lease.name != partition.name:
+            fields = await self._fields(partition)
+            raise lease_fenced(lease.fence, int(fields.get(b"highest_fence", 0)))
+
     async def _fields(self, partition: Partition) -> Fields:
         key = manifest_key(partition.name)
 
@@ -206,12 +212,6 @@ class RedisVectorIndex:
             return await self._connection.call(scan, timeout_seconds=self._transfer_timeout)
         entries = () if manifest is None else manifest.segments
         return [segment_key(partition.name, entry.segment_id) for entry in entries]
-
-
-def _require_own_lease(partition: Partition, lease: Lease) -> None:
-    """The keys of another partition's lease may live elsewhere, so the script cannot be asked."""
-    if lease.name != partition.name:
-        raise lease_fenced(lease.fence, 0)
 
 
 def _repeated(details: Sequence[bytes]) -> Manifest:

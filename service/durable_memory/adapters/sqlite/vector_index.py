@@ -106,7 +106,8 @@ class SqliteVectorIndex:
 
     async def clear(self, partition: Partition, lease: Lease) -> None:
         def work(connection: sqlite3.Connection) -> None:
-            _require_lease(connection, partition, lease, self._now())
+            _require_own(connection, partition, lease)
+            require_live(connection, lease, self._now())
             run(connection, "drop_manifest", {"partition": partition.name})
             run(connection, "drop_segments", {"partition": partition.name})
 
@@ -115,10 +116,11 @@ class SqliteVectorIndex:
     def _publish(self, connection: sqlite3.Connection, publication: Publication) -> Manifest:
         name = publication.partition.name
         now = self._now()
+        _require_own(connection, publication.partition, publication.lease)
         published = _find_manifests(connection, [name]).get(name)
         if published is not None and published.nonce == publication.nonce:
             return published
-        _require_lease(connection, publication.partition, publication.lease, now)
+        require_live(connection, publication.lease, now)
         publication.require_follows(published)
         listed = {entry.segment_id for entry in publication.segments}
         held = _find_segments(connection, name, listed, now)
@@ -139,10 +141,9 @@ class SqliteVectorIndex:
         return to_micros(self._clock.now())
 
 
-def _require_lease(connection: sqlite3.Connection, partition: Partition, lease: Lease, now: int) -> None:
+def _require_own(connection: sqlite3.Connection, partition: Partition, lease: Lease) -> None:
     if lease.name != partition.name:
         raise lease_fenced(lease.fence, highest_fence(connection, partition.name))
-    require_live(connection, lease, now)
 
 
 def _find_segments(
