@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from durable_memory_client import (
@@ -36,7 +37,7 @@ from tests.integration.durability.recorder import Answer, Command, Recorder
 Send = Callable[[MemoryClient, dict[str, Any]], Awaitable[Answer]]
 """Makes one attempt on a connection, with the keyword arguments that say which command it is and how long it has."""
 
-_READY_SECONDS = 0.5
+_READY_SECONDS = 2.0
 _SHARED_WORD = "tea"
 
 
@@ -50,6 +51,34 @@ def decided(request_id: str) -> Evidence:
     return Evidence(uri=f"decision:{request_id}", kind=EvidenceKind.MANUAL, body=request_id.encode())
 
 
+class Reach:
+    """Waits for a server to be there again: once for all callers, so that waiting is not what the machine does."""
+
+    def __init__(self, clients: Sequence[MemoryClient]) -> None:
+        self._clients = clients
+        self._task: asyncio.Task[None] | None = None
+
+    async def again(self) -> None:
+        """Return when one of the servers answers, or after a while."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._wait())
+        await asyncio.shield(self._task)
+
+    async def close(self) -> None:
+        if self._task is not None:
+            await self._task
+
+    async def _wait(self) -> None:
+        ends_at = time.monotonic() + _READY_SECONDS
+        for client in itertools.cycle(self._clients):
+            try:
+                await client.wait_until_ready(_READY_SECONDS / len(self._clients))
+            except MemoryUnavailableError:
+                if time.monotonic() < ends_at:
+                    continue
+            return
+
+
 class Caller:
     """Works until it is told to stop, and notes everything. `clients` are connections to servers over one store.
 
@@ -58,12 +87,20 @@ class Caller:
     """
 
     def __init__(
-        self, name: str, clients: Sequence[MemoryClient], recorder: Recorder, *, seed: str, timeout: float | None
+        self,
+        name: str,
+        clients: Sequence[MemoryClient],
+        recorder: Recorder,
+        reach: Reach,
+        *,
+        seed: str,
+        timeout: float | None,
     ) -> None:
         self.name = name
         self.rng = random.Random(f"{seed}/{name}")
         self._recorder = recorder
         self._clients = clients
+        self._reach = reach
         self._timeout = timeout
         self._number = 0
 
@@ -74,7 +111,7 @@ class Caller:
                 if self.rng.random() < 0.1:
                     await self._recorder.read(lambda: self.memory.get_change_token(timeout=self._timeout))
             except MemoryUnavailableError:
-                await self._back_in_reach()
+                await self._reach.again()
 
     async def step(self) -> None:
         """Do one thing. Raises: MemoryUnavailableError."""
@@ -103,7 +140,7 @@ class Caller:
             call, answer = await self._recorder.attempt(command, self._timeout)
             if answer is not None or call.is_verdict:
                 return answer
-            await self._back_in_reach()
+            await self._reach.again()
             if not insist and self.rng.random() < 0.5:
                 return None
 
@@ -113,10 +150,6 @@ class Caller:
             return await self.memory.get_node(node_id, timeout=self._timeout)
         except NodeNotFoundError:
             return None
-
-    async def _back_in_reach(self) -> None:
-        with suppress(MemoryUnavailableError):
-            await self.memory.wait_until_ready(_READY_SECONDS)
 
 
 class Rememberer(Caller):

@@ -13,6 +13,7 @@ from tests.integration.durability.callers import (
     Caller,
     ChangeSetter,
     Proposer,
+    Reach,
     Rememberer,
     Reviser,
 )
@@ -25,7 +26,11 @@ from tests.processes.server import ServerProcess
 ATTEMPT_SECONDS = 0.5
 """The deadline of an attempt: a call that a killed server leaves behind is in doubt, and not repeated unseen."""
 
-_KINDS = (Rememberer, Rememberer, Reviser, Reviser, ChangeSetter, ChangeSetter, Proposer, Admitter)
+BUSY: Sequence[type[Caller]] = (
+    *(Rememberer, Rememberer, Reviser, Reviser),
+    *(ChangeSetter, ChangeSetter, Proposer, Admitter),
+)
+QUIET: Sequence[type[Caller]] = (Rememberer, Admitter)
 _PAGE_SIZE = 500
 # Whose arguments follow from where the run is now: they are repeated at once or never.
 _OF_A_RUN = frozenset({"ActiveRecall", "RecordUse"})
@@ -76,13 +81,21 @@ class Follower:
 class Tenancy:
     """One namespace under load: its callers, its follower, and what they know."""
 
-    def __init__(self, clients: Sequence[MemoryClient], *, seed: str, timeout: float | None = ATTEMPT_SECONDS) -> None:
+    def __init__(
+        self,
+        clients: Sequence[MemoryClient],
+        *,
+        seed: str,
+        kinds: Sequence[type[Caller]] = BUSY,
+        timeout: float | None = ATTEMPT_SECONDS,
+    ) -> None:
         self.memory = clients[0]
         self.recorder = Recorder()
         self.follower = Follower(self.memory)
+        self._reach = Reach(clients)
         self.callers: list[Caller] = [
-            kind(f"{kind.__name__.lower()}-{number}", clients, self.recorder, seed=seed, timeout=timeout)
-            for number, kind in enumerate(_KINDS)
+            kind(f"{kind.__name__.lower()}-{number}", clients, self.recorder, self._reach, seed=seed, timeout=timeout)
+            for number, kind in enumerate(kinds)
         ]
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -178,4 +191,5 @@ class Tenancy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._reach.close()
         await self.follower.close()

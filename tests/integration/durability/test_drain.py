@@ -14,7 +14,7 @@ from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
 
-_DRAINS = 5
+_DRAINS = 3
 # Far more text than the wire holds.
 _NODE_IDS = [f"node-{number:03}" for number in range(400)]
 _CONTENT_BYTES = 60_000

@@ -17,7 +17,7 @@ from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
 
-_KILLS = 8
+_KILLS = 5
 _PROBE_OFTEN = {
     "DURABLE_MEMORY_SERVER_HEALTH_PROBE_INTERVAL_SECONDS": "0.1",
     "DURABLE_MEMORY_SERVER_HEALTH_PROBE_TIMEOUT_SECONDS": "1",
@@ -51,7 +51,7 @@ async def test_a_server_outlives_its_database_and_loses_nothing(
         stack.push_async_callback(tenancy.close)
         tenancy.start()
         for _ in range(_KILLS):
-            await asyncio.wait_for(tenancy.recorder.sent(rng.randint(40, 120)), 30.0)
+            await asyncio.wait_for(tenancy.recorder.sent(rng.randint(20, 60)), 30.0)
             await asyncio.sleep(rng.uniform(0.0, 0.006))
             await asyncio.to_thread(postgres.kill9)
             await wait_until_async(lambda: is_said(_NOT_SERVING), 5.0, what="health says that the store is gone")
