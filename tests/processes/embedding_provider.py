@@ -88,8 +88,9 @@ def reorders(order: Callable[[list[Any]], list[Any]]) -> Behaviour:
     return behave
 
 
-def sends(body: bytes, *, repeats: int = 1, headers: dict[str, str] | None = None) -> Behaviour:
-    return lambda call: Reply(body, headers=headers or {}, repeats=repeats)
+def sends(body: bytes, *, status: int = 200, repeats: int = 1, headers: dict[str, str] | None = None) -> Behaviour:
+    """These bytes, so many times."""
+    return lambda call: Reply(body, status, headers or {}, repeats=repeats)
 
 
 def hangs(call: Call) -> Reply:

@@ -28,6 +28,10 @@ def test_a_text_is_cut_between_characters():
     assert InputForm(passage_max_bytes=7).passage("记忆力") == "记忆"
 
 
+def test_space_around_a_text_is_no_part_of_it():
+    assert InputForm(passage_max_bytes=4).passage("      text") == "text"
+
+
 def test_whatever_changes_a_vector_changes_the_label():
     forms = [
         InputForm(),

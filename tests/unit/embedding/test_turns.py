@@ -1,6 +1,7 @@
 """Turns: bounded, queries first, nothing lost when somebody gives up."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -28,9 +29,12 @@ class _Line:
 
     async def serve_all(self) -> None:
         for served in range(1, len(self.tasks) + 1):
-            await wait_until_async(lambda least=served: len(self.order) >= least)
+            await wait_until_async(partial(self._has_served, served))
             self._turns.release()
         await asyncio.gather(*self.tasks)
+
+    def _has_served(self, count: int) -> bool:
+        return len(self.order) >= count
 
 
 async def test_no_more_than_the_width_have_a_turn_at_once():

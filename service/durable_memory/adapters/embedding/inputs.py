@@ -15,7 +15,7 @@ _PREFIX_DIGEST_HEX_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputForm:
-    """How a text is made fit for the model: cut at a character, then the model's own prefix before it."""
+    """How a text is made fit for the model: stripped, cut at a character, then the model's own prefix before it."""
 
     passage_prefix: str = ""
     query_prefix: str = ""
@@ -44,10 +44,10 @@ class InputForm:
 def _fit(text: str, max_bytes: int) -> str:
     # A NUL ends a text silently in models written in C, and the vector of nothing is as good as any other.
     try:
-        fitted = cut(text, max_bytes)
+        fitted = cut(text.strip(), max_bytes)
     except UnicodeEncodeError:
         fitted = ""
-    if not fitted.strip() or "\0" in fitted:
+    if not fitted or "\0" in fitted:
         raise EmbeddingError(EmbeddingFailure.REFUSED, retryable=False)
     return fitted
 

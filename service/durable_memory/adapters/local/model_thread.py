@@ -25,23 +25,25 @@ class ModelThread:
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._turns.acquire(query=query)
-                return await asyncio.shield(self._start(function))
+                if self._executor is None:
+                    self._turns.release()
+                    raise EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=False)
+                return await asyncio.shield(self._start(self._executor, function))
         except TimeoutError:
             raise EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True) from None
 
     async def close(self, last: Callable[[], None]) -> None:
-        """Run `last` after all that waits now, and end the thread. Idempotent."""
-        if self._executor is not None:
-            await self.run(last, timeout_seconds=None)
-            executor, self._executor = self._executor, None
-            if executor is not None:
+        """Run `last` when what is under way has ended, and nothing after it. Idempotent."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            try:
+                await self._turns.acquire(query=True)
+                await asyncio.shield(self._start(executor, last))
+            finally:
                 executor.shutdown(wait=False)
 
-    def _start(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        if self._executor is None:
-            self._turns.release()
-            raise EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=False)
-        running = asyncio.get_running_loop().run_in_executor(self._executor, function)
+    def _start(self, executor: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
+        running = asyncio.get_running_loop().run_in_executor(executor, function)
         running.add_done_callback(self._ended)
         return running
 

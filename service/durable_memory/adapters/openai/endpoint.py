@@ -49,17 +49,17 @@ class Endpoint:
         for name in _LOGGERS:  # below this level they log inputs and addresses
             logging.getLogger(name).setLevel(logging.WARNING)
         key = settings.api_key
+        self._headers = {
+            "Authorization": f"Bearer {key}" if key else openai.omit,
+            "OpenAI-Organization": openai.omit,
+            "OpenAI-Project": openai.omit,
+            "Accept-Encoding": "identity",
+        }
         self._client = openai.AsyncOpenAI(
             base_url=settings.base_url,
             # Given as they are, so that none is taken from the environment: another provider's key, for one.
             api_key=key or "",
             admin_api_key="",
-            default_headers={
-                "Authorization": f"Bearer {key}" if key else openai.Omit(),  # type: ignore[dict-item]
-                "OpenAI-Organization": openai.Omit(),  # type: ignore[dict-item]
-                "OpenAI-Project": openai.Omit(),  # type: ignore[dict-item]
-                "Accept-Encoding": "identity",
-            },
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,  # texts go to the configured endpoint and nowhere else
@@ -88,6 +88,7 @@ class Endpoint:
                     dimensions=openai.omit if settings.dimensions is None else settings.dimensions,
                     encoding_format="base64",
                     timeout=timeout_seconds,
+                    extra_headers=self._headers,
                 )
                 return answer.content
         except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):

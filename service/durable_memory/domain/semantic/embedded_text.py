@@ -16,7 +16,8 @@ def embedded_text(node: NodeRevision) -> str:
 
     Content comes first in importance but last in place; when all is too long, the surrounding text is what gives way.
     """
-    said = f"{node.author}: {node.content}" if node.author else node.content
+    content = node.content.strip()  # nothing but space, where the cut leaves nothing else, is no text for a model
+    said = f"{node.author}: {content}" if node.author else content
     own = cut(said, EMBEDDED_TEXT_MAX_BYTES)
     room = EMBEDDED_TEXT_MAX_BYTES - len(own.encode()) - 1
     if not node.surroundings or room <= 0:
