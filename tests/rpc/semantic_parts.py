@@ -18,6 +18,7 @@ from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.adapters.sqlite.leases import SqliteLeaseStore
 from durable_memory.adapters.sqlite.semantic_records import SqliteSemanticRecords
 from durable_memory.adapters.sqlite.vector_index import SqliteVectorIndex
+from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance
 from durable_memory.app.semantic.refresh import RefreshLimits, RefreshService
@@ -87,6 +88,7 @@ class SemanticParts:
     def __init__(self) -> None:
         self.embedder = ScriptedEmbedder()
         self.binds = GENERATION
+        self.current: CurrentGeneration
         self.records: SemanticRecords
         self.index: Any
         self.leases: LeaseStore
@@ -96,6 +98,8 @@ class SemanticParts:
     def build_services(self, store: Store, clock: Clock, ids: Ids, **bounds: Any) -> AppServices:
         """What `app.services.build_services` makes, with these parts."""
         services = build_services(store, clock, ids, **bounds)
+        self.current = services.defaults.current
+        self.current.value = GENERATION
         self.records, self.leases, self.index = _adapters(store, clock)
         vectors = VectorCache(self.index, budget_bytes=64 * 1024 * 1024)
         holder = self.holder = LeaseHolder(
@@ -115,7 +119,7 @@ class SemanticParts:
         self.maintenance = Maintenance(
             refresh,
             self.records,
-            GENERATION,
+            self.current,
             clock,
             workers=2,
             default_delay_seconds=2.0,
@@ -135,7 +139,7 @@ class SemanticParts:
                 self.maintenance,
                 sessions,
                 clock,
-                generation=GENERATION,
+                current=self.current,
             ),
         )
 

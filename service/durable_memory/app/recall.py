@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from durable_memory.app.access import AccessService, admission_decision, admission_reads
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.ranking import Ranker, degradation
 from durable_memory.app.recall_result import (
     AdmittedRecall,
     BranchScore,
-    Degradation,
     DegradationReason,
     Explanation,
     HitRelation,
     RecallAnswer,
     RecallChannel,
     RecallHit,
+    SemanticSearched,
+    VectorState,
 )
 from durable_memory.app.sessions import PolicyDefaults, PolicyRequest
 from durable_memory.app.stored_results import integer, mapping, number, objects, parse_ref, ref_json
@@ -28,20 +30,16 @@ from durable_memory.app.views.cache import ViewCache
 from durable_memory.app.views.revisions import HeldRevision, RevisionCache
 from durable_memory.app.views.view import View, document_of
 from durable_memory.domain.access import AccessItem
-from durable_memory.domain.canonical import JsonObject
+from durable_memory.domain.canonical import JsonObject, JsonValue
 from durable_memory.domain.errors import invalid_field, limit_exceeded, node_not_found
-from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter, LexicalHit, has_searchable_text
+from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter, has_searchable_text
 from durable_memory.domain.limits import QUERY_MAX_BYTES
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, RelationKind
-from durable_memory.domain.session import RecallMode, RecallPolicy, Session, semantic_not_configured, session_not_found
+from durable_memory.domain.session import RecallMode, RecallPolicy, Session, session_not_found
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Store
-
-_INLINE_QUERY_BYTES: Final = 1_024
-_INLINE_DOCUMENTS: Final = 50_000
-"""Up to both, a search takes so little time that a thread would cost more than the event loop can lose."""
 
 _SESSION_CACHE: Final = 10_000
 
@@ -57,6 +55,7 @@ class RecallService:
         revisions: RevisionCache,
         access: AccessService,
         defaults: PolicyDefaults,
+        ranker: Ranker,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -64,6 +63,7 @@ class RecallService:
         self._revisions = revisions
         self._access = access
         self._defaults = defaults
+        self._ranker = ranker
         self._sessions: OrderedDict[tuple[bytes, str], tuple[str, int, Session]] = OrderedDict()
 
     async def active(
@@ -131,7 +131,7 @@ class RecallService:
         check_query(query)
         head = await self._store.head(call.namespace)
         policy = await self._policy(call, session_id, mode, head)
-        _settled_mode(policy)
+        self._ranker.refuse_impossible(policy)
         view = await self._views.view(call.namespace, head)
         nodes = await self._store.nodes_at(call.namespace, {node_id}, view.key.revision)
         if node_id not in nodes:
@@ -146,31 +146,44 @@ class RecallService:
             min_score=policy.min_score,
             min_relative_score=policy.min_relative_score,
         )
-        return Explanation(token=view.key.token, node=nodes[node_id], mode=RecallMode.LEXICAL, lexical=explanation)
+        ranking = await self._ranker.rank(call.namespace, view, query, filter, policy)
+        place = next((place for place, hit in enumerate(ranking.hits) if hit.node_id == node_id), None)
+        return Explanation(
+            token=view.key.token,
+            node=nodes[node_id],
+            mode=ranking.mode,
+            lexical=explanation,
+            rank=None if place is None else place + 1,
+            vector_state=VectorState.NOT_USED
+            if ranking.semantic is None
+            else await self._ranker.vector_state(call.namespace, view, node_id, policy),
+            semantic=None if place is None else ranking.hits[place].semantic,
+        )
 
     # One recall in one view
 
     async def _recall(
         self, call: Call, head: Head, query: str, filter: LexicalFilter, policy: RecallPolicy
     ) -> RecallAnswer:
-        degradation = _settled_mode(policy)
+        self._ranker.refuse_impossible(policy)
         view = await self._views.view(call.namespace, head)
-        found = await self._search(view, query, filter, policy)
-        texts = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in found])
+        ranking = await self._ranker.rank(call.namespace, view, query, filter, policy)
+        texts = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in ranking.hits])
         related = await self._related(call, view, texts, policy, filter)
         statuses = await self._statuses(call, view, [*texts, *(held for _, held in related)])
         now = self._clock.now()
         hits = [
             RecallHit(
                 held=held,
-                rank=hit.rank,
+                rank=rank,
                 score=hit.score,
-                channel=RecallChannel.LEXICAL,
-                lexical=BranchScore(hit.rank, hit.score),
+                channel=hit.channel,
+                lexical=hit.lexical,
+                semantic=hit.semantic,
                 relations=_relations(held.node, statuses),
                 age=_age(held.node, now),
             )
-            for hit, held in zip(found, texts, strict=True)
+            for rank, (hit, held) in enumerate(zip(ranking.hits, texts, strict=True), start=1)
         ]
         hits += [
             RecallHit(
@@ -179,6 +192,7 @@ class RecallService:
                 score=0.0,
                 channel=RecallChannel.RELATED,
                 lexical=None,
+                semantic=None,
                 relations=_relations(held.node, statuses),
                 age=_age(held.node, now),
                 related_to=source,
@@ -187,26 +201,12 @@ class RecallService:
         ]
         return RecallAnswer(
             token=view.key.token,
-            mode=RecallMode.LEXICAL,
-            degradation=degradation,
+            mode=ranking.mode,
+            degradation=ranking.degradation,
             searched_nodes=view.index.count(filter),
             hits=tuple(hits),
+            semantic=ranking.semantic,
         )
-
-    async def _search(self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy) -> list[LexicalHit]:
-        def search() -> list[LexicalHit]:
-            return view.index.search(
-                query,
-                policy.lexical_profile,
-                limit=policy.max_results,
-                filter=filter,
-                min_score=policy.min_score,
-                min_relative_score=policy.min_relative_score,
-            )
-
-        if len(query) <= _INLINE_QUERY_BYTES and len(view.index) <= _INLINE_DOCUMENTS:
-            return search()
-        return await asyncio.to_thread(search)
 
     async def _related(
         self,
@@ -309,14 +309,15 @@ class RecallService:
             _hit_of_json(hit, rank, held, _relations(held.node, statuses), _age(held.node, now))
             for rank, (hit, held) in enumerate(zip(stored, texts, strict=True), start=1)
         )
-        degradation = recall["degradation"]
+        without = recall["degradation"]
         return AdmittedRecall(
             answer=RecallAnswer(
                 token=token,
                 mode=RecallMode[str(recall["mode"])],
-                degradation=None if degradation is None else _degradation(DegradationReason[str(degradation)]),
+                degradation=None if without is None else degradation(DegradationReason[str(without)]),
                 searched_nodes=integer(recall["searched_nodes"]),
                 hits=hits,
+                semantic=_semantic_of_json(recall.get("semantic")),
             ),
             admissions=recorded.outcomes,
             next_context_id=recorded.next_context_id,
@@ -346,27 +347,6 @@ def _narrowed(policy: RecallPolicy, mode: RecallMode | None) -> RecallPolicy:
     return replace(policy, mode=mode)
 
 
-def _settled_mode(policy: RecallPolicy) -> Degradation | None:
-    """What AUTO has to say of the branch that it goes without.
-
-    Raises: SEMANTIC_UNAVAILABLE for an explicit mode that is not possible; it never turns into another.
-    """
-    if policy.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
-        raise semantic_not_configured()
-    if policy.mode is RecallMode.AUTO:
-        return _degradation(DegradationReason.SEMANTIC_NOT_CONFIGURED)
-    return None
-
-
-def _degradation(reason: DegradationReason) -> Degradation:
-    return Degradation(reason=reason, message=_DEGRADATION_MESSAGES[reason])
-
-
-_DEGRADATION_MESSAGES: Final = {
-    DegradationReason.SEMANTIC_NOT_CONFIGURED: "no semantic generation is bound; lexical recall only",
-}
-
-
 def _relations(node: NodeRevision, statuses: Mapping[str, NodeStatus]) -> tuple[HitRelation, ...]:
     return tuple(
         HitRelation(relation.kind, relation.node_id, statuses[relation.node_id])
@@ -392,28 +372,47 @@ def _answer_json(answer: RecallAnswer) -> JsonObject:
                 "node": ref_json(hit.node.ref),
                 "related_to": hit.related_to,
                 "score": hit.score,
+                "semantic_rank": None if hit.semantic is None else hit.semantic.rank,
+                "semantic_score": None if hit.semantic is None else hit.semantic.score,
             }
             for hit in answer.hits
         ],
         "mode": answer.mode.name,
         "searched_nodes": answer.searched_nodes,
+        "semantic": None if answer.semantic is None else asdict(answer.semantic),
     }
+
+
+def _semantic_of_json(stored: JsonValue) -> SemanticSearched | None:
+    if stored is None:
+        return None
+    value = mapping(stored)
+    return SemanticSearched(
+        index_revision=integer(value["index_revision"]),
+        index_history_digest=str(value["index_history_digest"]),
+        vectors_searched=integer(value["vectors_searched"]),
+        dropped=integer(value["dropped"]),
+        refilled=integer(value["refilled"]),
+        unindexed_active=integer(value["unindexed_active"]),
+    )
+
+
+def _branch_of_json(stored: JsonObject, branch: str) -> BranchScore | None:
+    rank = stored.get(f"{branch}_rank")
+    return None if rank is None else BranchScore(integer(rank), number(stored[f"{branch}_score"]))
 
 
 def _hit_of_json(
     stored: JsonObject, rank: int, held: HeldRevision, relations: tuple[HitRelation, ...], age: timedelta
 ) -> RecallHit:
-    lexical_rank, lexical_score, related_to = (
-        stored["lexical_rank"],
-        stored["lexical_score"],
-        stored["related_to"],
-    )
+    related_to = stored["related_to"]
     return RecallHit(
         held=held,
         rank=rank,
         score=number(stored["score"]),
         channel=RecallChannel[str(stored["channel"])],
-        lexical=None if lexical_rank is None else BranchScore(integer(lexical_rank), number(lexical_score)),
+        lexical=_branch_of_json(stored, "lexical"),
+        semantic=_branch_of_json(stored, "semantic"),
         relations=relations,
         age=age,
         related_to=None if related_to is None else str(related_to),

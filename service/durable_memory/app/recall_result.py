@@ -36,6 +36,15 @@ class DegradationReason(IntEnum):
     GENERATION_NOT_SERVED = 8
 
 
+class VectorState(IntEnum):
+    """What the index holds of a memory. Numbers equal the contract's."""
+
+    NOT_USED = 1
+    MISSING = 2
+    OUTDATED = 3
+    CURRENT = 4
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Degradation:
     """Said in the answer, in a metric and in health."""
@@ -70,6 +79,7 @@ class RecallHit:
     score: float
     channel: RecallChannel
     lexical: BranchScore | None
+    semantic: BranchScore | None
     relations: tuple[HitRelation, ...]
     age: timedelta
     related_to: str | None = None
@@ -86,6 +96,22 @@ class RecallHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticSearched:
+    """What the semantic branch answered for.
+
+    `dropped` candidates were not of the text that is ACTIVE now; `refilled` of those that took their place are among
+    the branch's hits. `unindexed_active` memories have no vector of their present text yet.
+    """
+
+    index_revision: int
+    index_history_digest: str
+    vectors_searched: int
+    dropped: int
+    refilled: int
+    unindexed_active: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallAnswer:
     """Hits, best first, and what they were looked for in."""
 
@@ -94,6 +120,7 @@ class RecallAnswer:
     degradation: Degradation | None
     searched_nodes: int
     hits: tuple[RecallHit, ...]
+    semantic: SemanticSearched | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +134,15 @@ class AdmittedRecall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why one memory is, or is not, in the answer to a query."""
+    """Why one memory is, or is not, in the answer to a query.
+
+    `rank` is its place in the answer, `None` where it is not in it. `semantic` is its place in the semantic branch.
+    """
 
     token: ChangeToken
     node: NodeRevision
     mode: RecallMode
     lexical: LexicalExplanation
+    rank: int | None
+    vector_state: VectorState
+    semantic: BranchScore | None

@@ -8,8 +8,11 @@ from durable_memory.app.access import AccessService
 from durable_memory.app.candidates import CandidateService
 from durable_memory.app.change_sets import ChangeSetService
 from durable_memory.app.memories import MemoryService
+from durable_memory.app.ranking import Ranker
 from durable_memory.app.recall import RecallService
 from durable_memory.app.repository import RepositoryReader
+from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.runtime import SemanticParts, SemanticRuntime
 from durable_memory.app.semantic.service import SemanticService
 from durable_memory.app.sessions import PolicyDefaults, SessionService
 from durable_memory.app.transfer import TransferService
@@ -39,8 +42,17 @@ class AppServices:
     semantic: SemanticService | None = None
     """None where the server makes no vectors: recall is lexical then."""
 
+    runtime: SemanticRuntime | None = None
+
+    async def start(self) -> None:
+        """Begin what the use cases do on their own; the store is open."""
+        if self.runtime is not None:
+            await self.runtime.start()
+
     async def close(self) -> None:
-        """Stop what the use cases do on their own; the store is the caller's to close."""
+        """Stop it again; the store is the caller's to close."""
+        if self.runtime is not None:
+            await self.runtime.close()
         await self.views.close()
 
 
@@ -52,18 +64,25 @@ def build_services(
     view_budget_bytes: int,
     view_max_bytes: int,
     revision_cache_bytes: int,
+    semantic_parts: SemanticParts | None = None,
 ) -> AppServices:
     """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits."""
-    defaults = PolicyDefaults()
+    current = CurrentGeneration()
+    defaults = PolicyDefaults(current=current)
     views = ViewCache(store, budget_bytes=view_budget_bytes, view_max_bytes=view_max_bytes)
     revisions = RevisionCache(store, budget_bytes=revision_cache_bytes)
     access = AccessService(store, clock)
+    sessions = SessionService(store, clock, ids, defaults)
+    runtime = None
+    if semantic_parts is not None:
+        runtime = SemanticRuntime(semantic_parts, store, revisions, clock, ids, current)
+    ranker = Ranker(current, None if runtime is None else runtime.search)
     return AppServices(
         change_sets=ChangeSetService(store, clock),
         memories=MemoryService(store, clock, ids),
         candidates=CandidateService(store, clock, ids),
-        sessions=SessionService(store, clock, ids, defaults),
-        recall=RecallService(store, clock, views, revisions, access, defaults),
+        sessions=sessions,
+        recall=RecallService(store, clock, views, revisions, access, defaults, ranker),
         access=access,
         repository=RepositoryReader(store),
         transfer=TransferService(store, clock, ids),
@@ -72,4 +91,23 @@ def build_services(
         revisions=revisions,
         clock=clock,
         ids=ids,
+        semantic=None if runtime is None else _semantic_service(runtime, store, sessions, clock, current),
+        runtime=runtime,
+    )
+
+
+def _semantic_service(
+    runtime: SemanticRuntime, store: Store, sessions: SessionService, clock: Clock, current: CurrentGeneration
+) -> SemanticService:
+    return SemanticService(
+        store,
+        runtime.records,
+        runtime.index,
+        runtime.holder,
+        runtime.vectors,
+        runtime.refresh,
+        runtime.maintenance,
+        sessions,
+        clock,
+        current=current,
     )

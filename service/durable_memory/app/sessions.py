@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.semantic.current import CurrentGeneration, generation_not_served
 from durable_memory.app.stored_results import parse_run, parse_session, run_json, session_json
 from durable_memory.domain.canonical import JsonObject, JsonValue, digest_json
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.lexical.profiles import DEFAULT_LEXICAL_PROFILE
 from durable_memory.domain.limits import RUN_IDLE_MAX
 from durable_memory.domain.session import (
+    DEFAULT_CANDIDATE_LIMIT,
     DEFAULT_FUSION_PROFILE,
     DEFAULT_MAX_RESULTS,
+    DEFAULT_MIN_SIMILARITY,
     BindingRecord,
     Context,
     RecallMode,
     RecallPolicy,
     Run,
     RunState,
+    SemanticGeneration,
     Session,
     SessionBinding,
     SessionState,
@@ -87,22 +91,50 @@ class PolicyDefaults:
     min_relative_score: float = 0.0
     related_lookups: int = 0
     fusion_profile: str = DEFAULT_FUSION_PROFILE
+    current: CurrentGeneration = field(default_factory=CurrentGeneration)
 
     def settle(self, request: PolicyRequest) -> RecallPolicy:
         """An exact policy, with nothing left open.
 
         Raises: INVALID_FIELD for bounds and unknown profiles, SEMANTIC_UNAVAILABLE for what needs a generation.
         """
-        if request.authority_digest is not None or request.mode in (RecallMode.SEMANTIC, RecallMode.HYBRID):
-            raise semantic_not_configured()
+        mode = _chosen(request.mode, self.mode)
         return RecallPolicy(
-            mode=_chosen(request.mode, self.mode),
+            mode=mode,
             max_results=_chosen(request.max_results, self.max_results),
             min_score=_chosen(request.min_score, self.min_score),
             min_relative_score=_chosen(request.min_relative_score, self.min_relative_score),
             related_lookups=_chosen(request.related_lookups, self.related_lookups),
             lexical_profile=_chosen(request.lexical_profile, self.lexical_profile),
             fusion_profile=_chosen(request.fusion_profile, self.fusion_profile),
+            semantic=self._generation(request, mode),
+        )
+
+    def _generation(self, request: PolicyRequest, mode: RecallMode) -> SemanticGeneration | None:
+        """The generation to bind: the server's, unless the mode has no use for one.
+
+        Raises: SEMANTIC_UNAVAILABLE if one is asked for, by digest or mode, that this server does not make.
+        """
+        generation = self.current.value
+        asked = request.authority_digest
+        if asked is None and mode is RecallMode.LEXICAL:
+            return None
+        if generation is None:
+            if asked is not None or mode is not RecallMode.AUTO:
+                raise semantic_not_configured()
+            return None
+        if asked not in (None, generation.authority_digest):
+            raise generation_not_served()
+        return SemanticGeneration(
+            authority_digest=generation.authority_digest,
+            provider=generation.provider,
+            model=generation.model,
+            model_revision=generation.revision,
+            dimension=generation.dimension,
+            normalization=generation.normalization.value,
+            metric=generation.metric.value,
+            candidate_limit=_chosen(request.candidate_limit, DEFAULT_CANDIDATE_LIMIT),
+            min_similarity=_chosen(request.min_similarity, DEFAULT_MIN_SIMILARITY),
         )
 
 

@@ -47,7 +47,7 @@ def servicers(
     return [
         (
             session_service_pb2_grpc.add_SessionServiceServicer_to_server,
-            SessionServicer(app.sessions, app.defaults, app.repository, listing, calls, version, semantic=app.semantic),
+            SessionServicer(app.sessions, app.defaults, app.repository, listing, calls, version),
             session_service_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name,
         ),
         (

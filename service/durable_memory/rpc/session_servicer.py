@@ -7,7 +7,6 @@ from typing import Any, Final
 import grpc
 
 from durable_memory.app.repository import RepositoryReader
-from durable_memory.app.semantic.service import SemanticService
 from durable_memory.app.sessions import BeginOutcome, PolicyDefaults, SessionService
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.errors import invalid_field
@@ -46,8 +45,6 @@ class SessionServicer(SessionServiceServicer):
         listing: Listing,
         calls: CallOptions,
         version: str,
-        *,
-        semantic: SemanticService | None,
     ) -> None:
         self._sessions = sessions
         self._defaults = defaults
@@ -55,7 +52,6 @@ class SessionServicer(SessionServiceServicer):
         self._listing = listing
         self._calls = calls
         self._version = version
-        self._semantic = semantic
 
     async def OpenSession(self, request: pb.OpenSessionRequest, context: Context) -> pb.OpenSessionResponse:
         rpc = "SessionService.OpenSession"
@@ -140,15 +136,15 @@ class SessionServicer(SessionServiceServicer):
 
     async def GetServerInfo(self, request: pb.GetServerInfoRequest, context: Context) -> pb.GetServerInfoResponse:
         defaults = self._defaults
+        generation = defaults.current.value
+        modes = [RecallMode.AUTO, RecallMode.LEXICAL] if generation is None else list(RecallMode)
         return pb.GetServerInfoResponse(
             version=self._version,
             caller=current_caller().name,
             lexical_profiles=_default_first(defaults.lexical_profile, frozenset(LEXICAL_PROFILES)),
             fusion_profiles=_default_first(defaults.fusion_profile, FUSION_PROFILES),
-            semantic_generations=(
-                [] if self._semantic is None else [encode_offered_generation(self._semantic.generation)]
-            ),
-            recall_modes=[number(RecallMode.AUTO), number(RecallMode.LEXICAL)],
+            semantic_generations=[] if generation is None else [encode_offered_generation(generation)],
+            recall_modes=[number(mode) for mode in modes],
             default_policy=encode_default_policy(defaults),
             limits=encode_limits(self._calls),
         )

@@ -69,7 +69,7 @@ class Rewinder:
 
     def __init__(self, store: MemoryStore, namespace: Namespace) -> None:
         self._store = store
-        self._key = namespace.key
+        self._key = namespace
         self._kept = copy.deepcopy(store._partitions[self._key])
 
     def rewind(self) -> None:

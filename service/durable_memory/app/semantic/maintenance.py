@@ -16,9 +16,10 @@ from typing import Final
 
 import structlog
 
+from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.refresh import RefreshProgress, RefreshService
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.semantic_records import DueRefresh, MaintenanceRun, RunOutcome, SemanticRecords
 from durable_memory.ports.vector_index import Consistency
@@ -75,7 +76,7 @@ class Maintenance:
         self,
         refresh: RefreshService,
         records: SemanticRecords,
-        generation: Generation,
+        current: CurrentGeneration,
         clock: Clock,
         *,
         workers: int,
@@ -84,7 +85,7 @@ class Maintenance:
     ) -> None:
         self._refresh = refresh
         self._records = records
-        self._generation = generation
+        self._current = current
         self._clock = clock
         self._workers = workers
         self._default_delay = default_delay_seconds
@@ -133,7 +134,7 @@ class Maintenance:
                 continue
             try:
                 due = await self._records.due(
-                    self._generation.authority_digest, self._clock.now(), self._default_delay, room * 4
+                    self._current.required().authority_digest, self._clock.now(), self._default_delay, room * 4
                 )
             except DomainError as error:
                 self._failed(error)
@@ -158,7 +159,7 @@ class Maintenance:
         try:
             receipt = await self._refresh.refresh(
                 partition.namespace,
-                self._generation,
+                self._current.required(),
                 requirement=Consistency.INDEX_REVISION_CAS,
                 report=_unreported,
                 publish_behind=True,

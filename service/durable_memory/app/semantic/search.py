@@ -15,28 +15,31 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from durable_memory.app.recall_result import DegradationReason
+from durable_memory.app.recall_result import DegradationReason, SemanticSearched, VectorState
 from durable_memory.app.semantic.partition_state import IndexState, judge
+from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import Neighbour, VectorKey, VectorView
 from durable_memory.app.views.revisions import RevisionCache
-from durable_memory.app.views.view import View
+from durable_memory.app.views.view import View, ViewKey
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
+from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef
 from durable_memory.domain.semantic.embedded_text import embedded_text, text_digest
 from durable_memory.domain.semantic.fusion import Found
 from durable_memory.domain.semantic.generation import Generation, Partition
-from durable_memory.domain.semantic.manifest import Manifest
+from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
 from durable_memory.ports.embedder import Embedder, EmbeddingError
 from durable_memory.ports.semantic_records import SemanticRecords
+from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
 
 _QUERY_VECTORS: Final = 4_096
 _STEP: Final = 128
 _INLINE_FLOATS: Final = 8_000_000
 _MANIFEST_ATTEMPTS: Final = 3
+_PARTITIONS_REMEMBERED: Final = 100_000
 
 
 class SemanticUnavailableError(Exception):
@@ -49,14 +52,11 @@ class SemanticUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticFound:
-    """Checked hits, best first, and what it took to find them. `score` is the cosine."""
+    """Checked hits, best first, cut at `candidate_limit`, and what it took to find them. `score` is the cosine."""
 
     found: tuple[Found, ...]
-    index_revision: int
-    index_history_digest: str
-    searched: int
-    dropped: int
-    refilled: int
+    candidate_limit: int
+    searched: SemanticSearched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +72,21 @@ class SemanticSearch:
 
     def __init__(
         self,
+        store: Store,
         index: VectorIndex,
         records: SemanticRecords,
         vectors: VectorCache,
         revisions: RevisionCache,
         embedder: Embedder,
     ) -> None:
+        self._store = store
         self._index = index
         self._records = records
         self._vectors = vectors
         self._revisions = revisions
         self._embedder = embedder
         self._verified: dict[str, tuple[int, VectorKey]] = {}
+        self._unindexed_counts: dict[str, tuple[ViewKey, VectorKey, int]] = {}
         self._queries: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
 
     async def manifest(self, partition: Partition) -> Manifest | None:
@@ -115,10 +118,20 @@ class SemanticSearch:
                 self._view(partition, manifest, view), self._query_vector(generation, query)
             )
             if vectors is None:
-                return _nothing(manifest)
-            return await self._checked(partition.namespace, vectors, view, vector, filter, bounds)
+                return _nothing(manifest, bounds)
+            return await self._checked(partition, vectors, view, vector, filter, bounds)
         except DomainError as error:
             raise SemanticUnavailableError(_cause(error)) from error
+
+    async def vector_state(self, partition: Partition, view: View, node_id: str) -> VectorState:
+        """What the published index holds of a node. Raises: SemanticUnavailableError."""
+        vectors = await self._view(partition, await self.manifest(partition), view)
+        found = None if vectors is None else vectors.find(node_id)
+        revision = view.index.revision_of(node_id)
+        if found is None or revision is None:
+            return VectorState.MISSING
+        current, _ = await self._current(partition.namespace, view, [Neighbour(found[1], 0.0)])
+        return VectorState.CURRENT if current else VectorState.OUTDATED
 
     async def _view(self, partition: Partition, manifest: Manifest | None, view: View) -> VectorView | None:
         """The vectors of the published state; None where there is nothing to index.
@@ -159,6 +172,8 @@ class SemanticSearch:
                 raise SemanticUnavailableError(DegradationReason.INDEX_NOT_BUILT)
             return None  # nothing ACTIVE: an index of nothing is complete
         self._verified[partition.name] = (state.manifest.fence, VectorKey.of(state.manifest))
+        while len(self._verified) > _PARTITIONS_REMEMBERED:
+            del self._verified[next(iter(self._verified))]
         return state.manifest
 
     async def _query_vector(self, generation: Generation, query: str) -> NDArray[np.float32]:
@@ -181,7 +196,7 @@ class SemanticSearch:
 
     async def _checked(
         self,
-        namespace: Namespace,
+        partition: Partition,
         vectors: VectorView,
         view: View,
         query: NDArray[np.float32],
@@ -192,6 +207,7 @@ class SemanticSearch:
             scores = vectors.scores(query[np.newaxis, :])
         else:
             scores = await asyncio.to_thread(vectors.scores, query[np.newaxis, :])
+        admitted = view.index.admission(filter)
         found: list[Found] = []
         dropped = start = 0
         more = True
@@ -206,22 +222,32 @@ class SemanticSearch:
                     more = False
                     break
                 passing.append(item)
-            kept, failed = await self._current(namespace, view, passing)
+            current, failed = await self._current(partition.namespace, view, passing)
             dropped += failed
-            found += [
-                Found(item.record.node_id, item.similarity)
-                for item in kept
-                if filter is ANY_DOCUMENT or view.index.passes(item.record.node_id, filter)
-            ]
-        kept_at_most = tuple(found[: bounds.candidate_limit])
+            found += [Found(item.record.node_id, item.similarity) for item in current if admitted(item.record.node_id)]
+        kept = tuple(found[: bounds.candidate_limit])
         return SemanticFound(
-            found=kept_at_most,
-            index_revision=vectors.key.index_revision,
-            index_history_digest=vectors.key.history_digest,
-            searched=len(vectors),
-            dropped=dropped,
-            refilled=min(dropped, len(kept_at_most)),
+            found=kept,
+            candidate_limit=bounds.candidate_limit,
+            searched=SemanticSearched(
+                index_revision=vectors.key.index_revision,
+                index_history_digest=vectors.key.history_digest,
+                vectors_searched=len(vectors),
+                dropped=dropped,
+                refilled=min(dropped, len(kept)),
+                unindexed_active=await self._unindexed(partition, view, vectors),
+            ),
         )
+
+    async def _unindexed(self, partition: Partition, view: View, vectors: VectorView) -> int:
+        """Counted once for each pair of views: what changed since the index was made is read for it."""
+        known = self._unindexed_counts.get(partition.name)
+        if known is None or known[:2] != (view.key, vectors.key):
+            count = await count_unindexed(self._store, partition.namespace, view.key.token, len(view.index), vectors)
+            known = self._unindexed_counts[partition.name] = (view.key, vectors.key, count)
+            while len(self._unindexed_counts) > _PARTITIONS_REMEMBERED:
+                del self._unindexed_counts[next(iter(self._unindexed_counts))]
+        return known[2]
 
     async def _current(
         self, namespace: Namespace, view: View, candidates: Sequence[Neighbour]
@@ -253,14 +279,18 @@ class SemanticSearch:
         return kept, len(candidates) - len(kept)
 
 
-def _nothing(manifest: Manifest | None) -> SemanticFound:
+def _nothing(manifest: Manifest | None, bounds: SemanticBounds) -> SemanticFound:
     return SemanticFound(
         found=(),
-        index_revision=0 if manifest is None else manifest.index_revision,
-        index_history_digest="" if manifest is None else manifest.history_digest,
-        searched=0,
-        dropped=0,
-        refilled=0,
+        candidate_limit=bounds.candidate_limit,
+        searched=SemanticSearched(
+            index_revision=0 if manifest is None else manifest.index_revision,
+            index_history_digest=INDEX_HISTORY_START if manifest is None else manifest.history_digest,
+            vectors_searched=0,
+            dropped=0,
+            refilled=0,
+            unindexed_active=0,
+        ),
     )
 
 

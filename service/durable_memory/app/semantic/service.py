@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from durable_memory.app.call import Call
-from durable_memory.app.recall_result import DegradationReason
+from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
@@ -19,7 +19,6 @@ from durable_memory.app.sessions import SessionService
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
-from durable_memory.domain.session import semantic_not_configured
 from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.semantic_records import (
@@ -80,7 +79,7 @@ class SemanticService:
         sessions: SessionService,
         clock: Clock,
         *,
-        generation: Generation,
+        current: CurrentGeneration,
     ) -> None:
         self._store = store
         self._records = records
@@ -91,7 +90,12 @@ class SemanticService:
         self._maintenance = maintenance
         self._sessions = sessions
         self._clock = clock
-        self.generation = generation
+        self._current = current
+
+    @property
+    def generation(self) -> Generation | None:
+        """What this server makes; `None` until its provider has answered."""
+        return self._current.value
 
     async def refresh(
         self, call: Call, session_id: str, requirement: Consistency, report: Report, *, rebuild: bool = False
@@ -104,19 +108,11 @@ class SemanticService:
         """
         session = await self._sessions.get(call, session_id)
         session.require_open()
-        bound = session.binding.policy.semantic
-        if bound is None:
-            raise semantic_not_configured()
-        if bound.authority_digest != self.generation.authority_digest:
-            raise DomainError(
-                Reason.SEMANTIC_UNAVAILABLE,
-                "the session is bound to another generation than this server makes",
-                cause=DegradationReason.GENERATION_NOT_SERVED.name,
-            )
+        generation = self._current.bound(session.binding.policy.semantic)
         started = self._clock.now()
         try:
             return await self._refresh.refresh(
-                call.namespace, self.generation, requirement=requirement, report=report, rebuild=rebuild
+                call.namespace, generation, requirement=requirement, report=report, rebuild=rebuild
             )
         except DomainError as error:
             if error.reason is Reason.SEMANTIC_UNAVAILABLE:
@@ -137,12 +133,14 @@ class SemanticService:
         runs = await self._records.runs(partition)
         return IndexStatus(
             token=head.token,
-            generation=self.generation,
+            generation=self._current.required(),
             state=state.state,
             manifest=state.manifest,
             last_receipt=state.receipt,
             unindexed_active_count=(
-                head.active_count if view is None else await count_unindexed(self._store, call.namespace, head, view)
+                head.active_count
+                if view is None
+                else await count_unindexed(self._store, call.namespace, head.token, head.active_count, view)
             ),
             last_failure=runs[0].error if runs and runs[0].outcome is RunOutcome.FAILED else "",
             schedule=await self._records.schedule(call.namespace, partition.authority_digest),
@@ -189,7 +187,7 @@ class SemanticService:
             if seconds is not None and not SCHEDULE_SECONDS_MIN <= seconds <= SCHEDULE_SECONDS_MAX:
                 raise invalid_field(field, "is not from 1 second to 366 days")
         schedule = Schedule(
-            authority_digest=self.generation.authority_digest,
+            authority_digest=self._current.required().authority_digest,
             interval_seconds=interval_seconds,
             on_change_delay_seconds=on_change_delay_seconds,
             set_by=call.caller.name,
@@ -208,7 +206,7 @@ class SemanticService:
         )
 
     def _partition(self, call: Call) -> Partition:
-        return Partition(call.namespace, self.generation.authority_digest)
+        return Partition(call.namespace, self._current.required().authority_digest)
 
     async def _judged(self, partition: Partition) -> tuple[PartitionState, VectorView | None]:
         """How the partition stands, and its vectors where they can be trusted."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +23,29 @@ from durable_memory.domain.lexical.query import (
     LexicalHit,
     most_selective_terms,
 )
+
+_CELLS_AT_ONCE: Final = 262_144
+"""Queries that are answered together have so many scores, of all documents each; with more they leave the caches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is looked for; see `LexicalIndex.search`."""
+
+    query: str
+    profile: str
+    limit: int
+    filter: LexicalFilter = ANY_DOCUMENT
+    min_score: float = 0.0
+    min_relative_score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`updated` in microseconds since 1970."""
+
+    revision: int
+    updated: int
 
 
 class LexicalIndex:
@@ -69,6 +94,24 @@ class LexicalIndex:
         found = self._stack.find(node_id)
         return None if found is None else int(found[0].segment.revisions[found[1]])
 
+    def standing_of(self, node_id: str) -> Standing | None:
+        """What ties between nodes are broken by, and the revision that is indexed; `None` where it is not ACTIVE."""
+        found = self._stack.find(node_id)
+        if found is None:
+            return None
+        segment, number = found[0].segment, found[1]
+        return Standing(int(segment.revisions[number]), int(segment.updated[number]))
+
+    def admission(self, filter: LexicalFilter) -> Callable[[str], bool]:
+        """Whether a node is ACTIVE and passes `filter`; the filter is evaluated once, for all nodes."""
+        passes = passing(self._stack.layers, filter)
+
+        def admitted(node_id: str) -> bool:
+            found = self._stack.find(node_id)
+            return found is not None and (passes is None or bool(passes[found[0].start + found[1]]))
+
+        return admitted
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
@@ -116,25 +159,58 @@ class LexicalIndex:
         Raises:
             KeyError: the index has no such profile.
         """
-        scores = self._scores(query, profile)
-        passes = passing(self._stack.layers, filter)
-        # Before bounds are written to: for the coverage profile they are the shares.
-        too_low = scores.shares() < min_score if min_score > 0.0 else None
-        if passes is not None:
-            scores.bounds[~passes] = 0.0
-        if too_low is not None:
-            scores.bounds[too_low] = 0.0
-        found, values = scores.best(limit)
-        if min_relative_score > 0.0 and len(found):
-            reached = values >= min_relative_score * values.max()
-            found, values = found[reached], values[reached]
-        ranking = best(self._stack.layers, found, values, limit)
-        matched = scores.matched([number for number, _ in ranking])
-        hits = []
-        for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=True), start=1):
-            node_id, revision = self._stack.identity(number)
-            hits.append(LexicalHit(node_id, revision, score, rank, terms, share))
+        search = Search(
+            query=query,
+            profile=profile,
+            limit=limit,
+            filter=filter,
+            min_score=min_score,
+            min_relative_score=min_relative_score,
+        )
+        return self.search_all([search])[0]
+
+    def search_all(self, searches: Sequence[Search]) -> list[list[LexicalHit]]:
+        """What `search` has for each. Together they take half of the time that they take one by one.
+
+        Raises:
+            KeyError: the index has no such profile.
+        """
+        hits: list[list[LexicalHit]] = [[] for _ in searches]
+        if not self._stack.size:
+            return hits
+        together = max(1, _CELLS_AT_ONCE // self._stack.size)
+        for profile in {search.profile for search in searches}:
+            places = [place for place, search in enumerate(searches) if search.profile == profile]
+            for start in range(0, len(places), together):
+                some = places[start : start + together]
+                for place, found in zip(some, self._search([searches[n] for n in some], profile), strict=True):
+                    hits[place] = found
         return hits
+
+    def _search(self, searches: Sequence[Search], profile: str) -> list[list[LexicalHit]]:
+        layers = self._stack.layers
+        scores = self._scores([search.query for search in searches], profile)
+        shares = scores.shares() if any(search.min_score > 0.0 for search in searches) else None
+        for place, search in enumerate(searches):
+            passes = passing(layers, search.filter)
+            if passes is not None:
+                scores.bounds[place, ~passes] = 0.0
+            if shares is not None and search.min_score > 0.0:
+                scores.bounds[place, shares[place] < search.min_score] = 0.0
+        rankings = []
+        for search, (found, values) in zip(searches, scores.best([search.limit for search in searches]), strict=True):
+            if search.min_relative_score > 0.0 and len(found):
+                reached = values >= search.min_relative_score * values.max()
+                found, values = found[reached], values[reached]
+            rankings.append(best(layers, found, values, search.limit))
+        matched = scores.matched([[number for number, _ in ranking] for ranking in rankings])
+        return [
+            [
+                LexicalHit(*self._stack.identity(number), score, rank, terms, share)
+                for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, texts, strict=True), start=1)
+            ]
+            for ranking, texts in zip(rankings, matched, strict=True)
+        ]
 
     def explain(
         self,
@@ -155,7 +231,7 @@ class LexicalIndex:
         return explain(
             self._stack,
             self._scorer(profile),
-            self._scores(query, profile),
+            self._scores([query], profile),
             node_id,
             limit=limit,
             filter=filter,
@@ -163,13 +239,9 @@ class LexicalIndex:
             min_relative_score=min_relative_score,
         )
 
-    def _scores(self, query: str, profile: str) -> QueryScores:
+    def _scores(self, queries: Sequence[str], profile: str) -> QueryScores:
         scorer = self._scorer(profile)
-        tokens = LEXICAL_PROFILES[profile].query_tokens(query)
-        # Only a choice among too many needs to know how frequent they are.
-        frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
-        terms = most_selective_terms(tokens, frequencies.__getitem__)
-        return QueryScores(scorer, terms, self._stack.size)
+        return QueryScores(scorer, [_terms(query, scorer) for query in queries], self._stack.size)
 
     def _scorer(self, profile: str) -> TermScorer:
         scorer = self._scorers.get(profile)
@@ -178,3 +250,10 @@ class LexicalIndex:
                 raise KeyError(profile)
             scorer = self._scorers.setdefault(profile, TermScorer(self._stack, profile))
         return scorer
+
+
+def _terms(query: str, scorer: TermScorer) -> tuple[str, ...]:
+    tokens = LEXICAL_PROFILES[scorer.profile].query_tokens(query)
+    # Only a choice among too many needs to know how frequent they are.
+    frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
+    return most_selective_terms(tokens, frequencies.__getitem__)

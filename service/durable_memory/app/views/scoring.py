@@ -42,28 +42,34 @@ _COUNTED_AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermMatches:
-    """The postings of some terms in an index, dead documents included.
+    """The postings of the terms of some queries in an index, dead documents included.
 
-    They stand in runs, each of one term in one layer: layer by layer, and terms in order within. So those of one
-    document are in the order of the terms.
+    They stand in runs, each of one term of one query in one layer: layer by layer, and queries and their terms in order
+    within. So those of one document for one query are in the order of the terms.
 
     Attributes:
-        run_terms: for each run the place of its term among the terms.
+        terms: of all queries, one behind another; what is "for each term" has their order.
+        term_queries: for each term the place of its query.
+        run_terms: for each run the place of its term.
         run_sizes: of each run, never 0.
         run_ends: intp [runs].
         layer_ends: where the matches in each layer end.
         documents: intp [matches], numbers within the index, ascending within a run.
+        cells: intp [matches], query x documents of the index + document: places in a table of all queries.
         columns: intp [matches], the column of each in the scorer's counts; empty for the coverage profile.
         frequencies: for each term the n of its idf, of living documents.
         weights: for each term its idf; for the coverage profile 1.
         run_weights: float64 [runs], the weight of the term of each.
     """
 
+    terms: Sequence[str]
+    term_queries: Sequence[int]
     run_terms: Sequence[int]
     run_sizes: Sequence[int]
     run_ends: NDArray[np.intp]
     layer_ends: Sequence[int]
     documents: NDArray[np.intp]
+    cells: NDArray[np.intp]
     columns: NDArray[np.intp]
     frequencies: Sequence[int]
     weights: Sequence[float]
@@ -71,7 +77,11 @@ class TermMatches:
 
     def match_weights(self) -> NDArray[np.float64]:
         """float64 [matches]: the weight of the term of each."""
-        return np.repeat(self.run_weights, self.run_sizes)
+        return self.run_weights.repeat(self.run_sizes)
+
+    def terms_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """intp [places]: for some of the matches the place of the term of each."""
+        return np.array(self.run_terms, dtype=np.intp)[self.run_ends.searchsorted(places, side="right")]
 
 
 class TermScorer:
@@ -84,6 +94,7 @@ class TermScorer:
     def __init__(self, stack: LayerStack, profile: str) -> None:
         self.profile = profile
         self.is_alive = stack.is_alive()
+        self._size = stack.size
         self._document_count = stack.document_count
         self._averages = [total.average for total in stack.totals]
         self._layers = stack.layers
@@ -100,8 +111,9 @@ class TermScorer:
         # A field that no document has is divided by 1: its counts are 0 anyway.
         self._divisors = np.array([average or 1.0 for average in self._averages[:fields]]).reshape(-1, 1)
 
-    def matches(self, terms: Sequence[str]) -> TermMatches:
-        """Where each of `terms`, which are sorted, stands."""
+    def matches(self, queries: Sequence[Sequence[str]]) -> TermMatches:
+        """Where each of the terms of some queries stands; those of one query are distinct and sorted."""
+        terms = [term for query in queries for term in query]
         run_terms: list[int] = []
         run_sizes: list[int] = []
         layer_ends: list[int] = []
@@ -110,34 +122,43 @@ class TermScorer:
         own, anywhere = [0] * len(terms), [0] * len(terms)
         end = 0
         for layer, postings, first_column in zip(self._layers, self._postings, self._first_columns, strict=False):
+            numbers = {term: postings.vocabulary.find(term) for term in terms}
             rows = []
             for place, term in enumerate(terms):
-                number = postings.vocabulary.find(term)
-                if number < 0:
-                    continue
-                row = postings.row_of(number)
-                size = row.stop - row.start
-                rows.append(row)
-                run_terms.append(place)
-                run_sizes.append(size)
-                own[place] += postings.own_frequencies.item(number)
-                anywhere[place] += size
-                end += size
+                number = numbers[term]
+                if number >= 0:
+                    row = postings.row_of(number)
+                    size = row.stop - row.start
+                    rows.append(row)
+                    run_terms.append(place)
+                    run_sizes.append(size)
+                    own[place] += postings.own_frequencies.item(number)
+                    anywhere[place] += size
+                    end += size
             layer_ends.append(end)
             if rows:
                 documents.append(_gathered(postings.documents, rows, layer.start))
                 columns.append(_gathered(postings.columns, rows, first_column))
-        run_ends = np.cumsum(run_sizes, dtype=np.intp)
+        run_ends = np.array(run_sizes, dtype=np.intp).cumsum()
         every, every_column = _joined(documents), _joined(columns)
         self._leave_out_dead(run_terms, run_ends, every, every_column, own, anywhere)
         frequencies = [in_own or around for in_own, around in zip(own, anywhere, strict=True)]
         weights = list(map(self._weight, frequencies))
+        term_queries = [place for place, query in enumerate(queries) for _ in query]
+        cells = every
+        if len(queries) > 1:
+            starts = np.array([term_queries[term] for term in run_terms], dtype=np.intp)
+            starts *= self._size
+            cells = every + starts.repeat(run_sizes)
         return TermMatches(
+            terms,
+            term_queries,
             run_terms,
             run_sizes,
             run_ends,
             layer_ends,
             every,
+            cells,
             every_column,
             frequencies,
             weights,
@@ -149,7 +170,7 @@ class TermScorer:
         counted: dict[str, int] = {}
         for start in range(0, len(terms), _COUNTED_AT_ONCE):
             some = terms[start : start + _COUNTED_AT_ONCE]
-            counted.update(zip(some, self.matches(some).frequencies, strict=True))
+            counted.update(zip(some, self.matches([some]).frequencies, strict=True))
         return counted
 
     def ceilings(self, matches: TermMatches) -> NDArray[np.float64]:
@@ -165,7 +186,7 @@ class TermScorer:
             places: intp, ascending.
         """
         columns, documents = matches.columns[places], matches.documents[places]
-        norms = self._lengths(documents, np.searchsorted(places, matches.layer_ends))
+        norms = self._lengths(documents, places.searchsorted(matches.layer_ends))
         norms *= LENGTH_SLOPE
         norms /= self._divisors
         norms += LENGTH_BASE
@@ -174,7 +195,7 @@ class TermScorer:
         tf: NDArray[np.float64] = parts[0]
         for part in parts[1:]:  # field by field: the order of the sum is part of the profile
             tf += part
-        scores: NDArray[np.float64] = matches.run_weights[np.searchsorted(matches.run_ends, places, side="right")]
+        scores: NDArray[np.float64] = matches.run_weights[matches.run_ends.searchsorted(places, side="right")]
         scores *= tf
         scores *= SATURATION_SCALE
         tf += SATURATION

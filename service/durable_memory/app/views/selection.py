@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from durable_memory.app.views.layers import Layer
 from durable_memory.app.views.segment import NO_TIME, Segment, label_term, microseconds
 from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
+
+_FEW: Final = 32
+"""So many ties are sorted one by one."""
 
 
 def passing(layers: Sequence[Layer], filter: LexicalFilter) -> NDArray[np.bool_] | None:
@@ -73,29 +77,37 @@ def best(
     # Nothing below the score of rank `limit` can be among the best, whatever its time and id.
     keep = (scores >= largest(scores, limit)).nonzero()[0]
     found, scores = found[keep], scores[keep]
-    ends = np.searchsorted(found, [layer.start + len(layer.segment) for layer in layers]).tolist()
+    if len(found) > limit + _FEW:
+        found, scores = _best_of_each(layers, found, scores, limit)
     ranked: list[tuple[float, int, str, int]] = []
-    start = 0
-    for layer, end in zip(layers, ends, strict=True):
-        if end > start:
-            numbers, values = found[start:end] - layer.start, scores[start:end]
-            updated = layer.segment.updated[numbers]
-            chosen = _best_of_segment(values, updated, limit)
-            ranked.extend(
-                (-score, -time, layer.segment.ids[number], layer.start + number)
-                for score, time, number in zip(
-                    values[chosen].tolist(), updated[chosen].tolist(), numbers[chosen].tolist(), strict=True
-                )
-            )
-        start = end
+    for number, score in zip(found.tolist(), scores.tolist(), strict=True):
+        layer = next(layer for layer in reversed(layers) if number >= layer.start)
+        place = number - layer.start
+        ranked.append((-score, -layer.segment.updated.item(place), layer.segment.ids[place], number))
     ranked.sort()
     return [(number, -score) for score, _, _, number in ranked[:limit]]
 
 
-def _best_of_segment(scores: NDArray[np.float64], updated: NDArray[np.int64], limit: int) -> NDArray[np.intp] | slice:
+def _best_of_each(
+    layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """What can be among the best `limit`: the best of each segment, where thousands may be tied."""
+    kept = []
+    start = 0
+    for layer, end in zip(
+        layers, found.searchsorted([layer.start + len(layer.segment) for layer in layers]).tolist(), strict=True
+    ):
+        numbers, values = found[start:end], scores[start:end]
+        kept.append(start + _best_of_segment(values, layer.segment.updated[numbers - layer.start], limit))
+        start = end
+    places = np.concatenate(kept)
+    return found[places], scores[places]
+
+
+def _best_of_segment(scores: NDArray[np.float64], updated: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
     """Places of the `limit` best. Documents stand in the order of their ids, so the first of equals is the best."""
     if len(scores) <= limit:
-        return slice(None)
+        return np.arange(len(scores))
     lowest = largest(scores, limit)
     above = np.flatnonzero(scores > lowest)
     tied = np.flatnonzero(scores == lowest)

@@ -8,6 +8,7 @@ from durable_memory.app.recall_result import Explanation, RecallAnswer, RecallHi
 from durable_memory.app.views.explanation import LexicalCut
 from durable_memory.domain.citation import Citation
 from durable_memory.domain.node import NodeRevision
+from durable_memory.domain.session import RecallMode
 from durable_memory.rpc.encode.enums import number
 from durable_memory.rpc.encode.node import encode_citation
 from durable_memory.rpc.encode.times import encode_time, set_duration
@@ -33,19 +34,27 @@ def fill_result(result: pb.RecallResult, answer: RecallAnswer, *, with_surroundi
     result.searched_node_count = answer.searched_nodes
     for hit in answer.hits:
         _fill(result.hits.add(), hit, with_surroundings=with_surroundings)
+    if answer.semantic is not None:
+        semantic = result.semantic
+        semantic.index_revision = answer.semantic.index_revision
+        semantic.index_history_digest = answer.semantic.index_history_digest
+        semantic.vectors_searched = answer.semantic.vectors_searched
+        semantic.candidates_dropped = answer.semantic.dropped
+        semantic.candidates_refilled = answer.semantic.refilled
+        semantic.unindexed_active_count = answer.semantic.unindexed_active
     if answer.degradation is not None:
         result.degradation.reason = number(answer.degradation.reason)
         result.degradation.message = answer.degradation.message
 
 
 def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
-    lexical = explanation.lexical
+    lexical, semantic = explanation.lexical, explanation.semantic
     return pb.RecallExplanation(
         citation=encode_citation(Citation.of(explanation.node)),
         status=number(explanation.node.status),
-        recalled=lexical.cut is None,
-        exclusion=None if lexical.cut is None else _CUTS[lexical.cut],
-        rank=lexical.rank,
+        recalled=explanation.rank is not None,
+        exclusion=_exclusion(explanation),
+        rank=_rank(explanation),
         mode_used=number(explanation.mode),
         lexical=None if lexical.rank is None else pb.BranchScore(rank=lexical.rank, score=lexical.score),
         matched_share=lexical.matched_share,
@@ -61,8 +70,24 @@ def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
             for term in lexical.terms
         ],
         lexical_floor=lexical.floor,
-        vector_state=pb.VECTOR_STATE_NOT_USED,
+        vector_state=number(explanation.vector_state),
+        semantic=None if semantic is None else pb.BranchScore(rank=semantic.rank, score=semantic.score),
     )
+
+
+def _rank(explanation: Explanation) -> int | None:
+    """The place in the answer; without vectors also that of a memory that a floor or the bound has cut."""
+    if explanation.rank is None and explanation.mode is RecallMode.LEXICAL:
+        return explanation.lexical.rank
+    return explanation.rank
+
+
+def _exclusion(explanation: Explanation) -> pb.RecallExclusion | None:
+    if explanation.rank is not None:
+        return None
+    cut = explanation.lexical.cut
+    # Found by words, but others were better in the fusion of both branches.
+    return pb.RECALL_EXCLUSION_MAX_RESULTS if cut is None else _CUTS[cut]
 
 
 def _fill(message: pb.RecallHit, hit: RecallHit, *, with_surroundings: bool) -> None:
@@ -77,6 +102,10 @@ def _fill(message: pb.RecallHit, hit: RecallHit, *, with_surroundings: bool) -> 
         lexical = message.lexical
         lexical.rank = hit.lexical.rank
         lexical.score = hit.lexical.score
+    if hit.semantic is not None:
+        semantic = message.semantic
+        semantic.rank = hit.semantic.rank
+        semantic.score = hit.semantic.score
     if hit.related_to is not None:
         message.related_to_node_id = hit.related_to
     if with_surroundings:

@@ -1,0 +1,153 @@
+"""Everything of semantic recall that lives as long as the process, and comes up when its parts can be reached.
+
+A server whose provider or index is down at the start serves all the same: recall is lexical and says so, and this keeps
+trying. What it makes is known once the provider has answered; sessions that open before that are bound to no
+generation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.lease_holder import LeaseHolder
+from durable_memory.app.semantic.maintenance import Maintenance
+from durable_memory.app.semantic.refresh import RefreshLimits, RefreshService
+from durable_memory.app.semantic.search import SemanticSearch
+from durable_memory.app.semantic.vector_cache import VectorCache
+from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.domain.errors import DomainError
+from durable_memory.domain.semantic.generation import Generation
+from durable_memory.ports.embedder import Embedder, EmbeddingError
+from durable_memory.ports.leases import LeaseStore
+from durable_memory.ports.runtime import Clock, Ids
+from durable_memory.ports.semantic_records import SemanticRecords
+from durable_memory.ports.store import Store
+from durable_memory.ports.vector_index import VectorIndex
+
+_FIRST_RETRY_SECONDS: Final = 0.5
+_MOST_RETRY_SECONDS: Final = 30.0
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticParts:
+    """The adapters, and what bounds their use."""
+
+    embedder: Embedder
+    index: VectorIndex
+    leases: LeaseStore
+    records: SemanticRecords
+    vector_budget_bytes: int
+    lease_ttl_seconds: float
+    workers: int
+    default_delay_seconds: float
+    poll_seconds: float
+    limits: RefreshLimits
+
+
+class SemanticRuntime:
+    """Owns the embedder and the index, and starts maintenance when both are there."""
+
+    def __init__(
+        self,
+        parts: SemanticParts,
+        store: Store,
+        revisions: RevisionCache,
+        clock: Clock,
+        ids: Ids,
+        current: CurrentGeneration,
+    ) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._current = current
+        self.vectors: Final = VectorCache(parts.index, budget_bytes=parts.vector_budget_bytes)
+        self.search: Final = SemanticSearch(store, parts.index, parts.records, self.vectors, revisions, parts.embedder)
+        self.holder: Final = LeaseHolder(
+            parts.leases, parts.records, clock, ids, owner=ids.random_hex(16), ttl_seconds=parts.lease_ttl_seconds
+        )
+        self.refresh: Final = RefreshService(
+            store,
+            parts.records,
+            parts.index,
+            self.holder,
+            self.vectors,
+            parts.embedder,
+            clock,
+            ids,
+            limits=parts.limits,
+        )
+        self.maintenance: Final = Maintenance(
+            self.refresh,
+            parts.records,
+            current,
+            clock,
+            workers=parts.workers,
+            default_delay_seconds=parts.default_delay_seconds,
+            poll_seconds=parts.poll_seconds,
+        )
+        self._starting: asyncio.Task[None] | None = None
+
+    @property
+    def index(self) -> VectorIndex:
+        return self._parts.index
+
+    @property
+    def records(self) -> SemanticRecords:
+        return self._parts.records
+
+    @property
+    def generation(self) -> Generation | None:
+        return self._current.value
+
+    async def start(self) -> None:
+        """Come up now if that works, otherwise keep trying. The store is open."""
+        if not await self._come_up():
+            self._starting = asyncio.create_task(self._keep_trying(), name="semantic recall comes up")
+
+    async def close(self) -> None:
+        """Stop everything and let go of embedder and index. Idempotent."""
+        if self._starting is not None:
+            self._starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._starting
+            self._starting = None
+        await self.maintenance.stop()
+        await self.vectors.close()
+        await self._parts.embedder.close()
+        await self._parts.index.close()
+
+    async def _come_up(self) -> bool:
+        try:
+            await self._parts.index.open()
+            generation = await self._parts.embedder.open()
+        except EmbeddingError as error:
+            _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", failure=error.failure.value)
+            return False
+        except DomainError as error:
+            _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)
+            return False
+        self._current.value = generation
+        self.maintenance.start()
+        _log.info(
+            "semantic_ready",
+            provider=generation.provider,
+            model=generation.model,
+            dimension=generation.dimension,
+            authority_digest=generation.authority_digest,
+        )
+        return True
+
+    async def _keep_trying(self) -> None:
+        pause = _FIRST_RETRY_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            if await self._come_up():
+                return
+            pause = min(pause * 2, _MOST_RETRY_SECONDS)
