@@ -5,88 +5,25 @@ What talks to a server runs in this process, for speed; what has to be a process
 
 import hashlib
 import json
-import os
 import re
 import signal
 import stat
-import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from typer.core import TyperGroup
 
 from durable_memory.cli.application import app
+from tests.integration.command_line import SECONDS, CommandLine, Processes
 from tests.processes.server import ServerProcess
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 60
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
-class CommandLine:
-    """Runs `durable-memory` with nothing of the caller's environment but what is stated here."""
-
-    def __init__(self, home: Path, **variables: str) -> None:
-        self._variables = {"XDG_DATA_HOME": str(home), "LOGNAME": "someone", "COLUMNS": "100", **variables}
-
-    def ok(self, *arguments: str, stdin: bytes = b"") -> Ended:
-        """Run one that has to succeed."""
-        done = self(*arguments, stdin=stdin)
-        assert done.code == 0, done
-        return done
-
-    def __call__(self, *arguments: str, stdin: bytes = b"") -> Ended:
-        unset = {name: None for name in os.environ if name.startswith("DURABLE_MEMORY_")}
-        runner = CliRunner(env={**unset, **self._variables})
-        done = runner.invoke(app, list(arguments), input=stdin)
-        assert isinstance(done.exception, SystemExit | None), done.exception
-        return Ended(done.exit_code, done.stdout, done.stderr)
-
-
-class Processes(CommandLine):
-    """The same in processes of their own."""
-
-    def __call__(self, *arguments: str, stdin: bytes = b"") -> Ended:
-        command = self.start(*arguments)
-        out, errors = command.communicate(stdin.decode(), timeout=_SECONDS)
-        return Ended(command.returncode, out, errors)
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        return self.run([sys.executable, "-m", "durable_memory", *arguments])
-
-    def run(self, command: Sequence[str]) -> "subprocess.Popen[str]":
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}
-        paths = os.pathsep.join([str(_ROOT / "service"), str(_ROOT / "clients" / "python" / "src")])
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            env={**environment, "PYTHONPATH": paths, **self._variables},
-        )
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +225,7 @@ def test_watch_prints_changes_in_order_and_ends_when_it_has_enough(
     seen = json.loads(watching.stdout.readline())
     memory.ok("revise", "first@1", "First, revised.")
 
-    rest, _ = watching.communicate(timeout=_SECONDS)
+    rest, _ = watching.communicate(timeout=SECONDS)
 
     changes = [seen, *map(json.loads, rest.splitlines())]
     assert [change["change_set"]["method"] for change in changes] == ["Remember", "ReviseMemory"]
@@ -305,14 +242,14 @@ def test_a_signal_ends_a_watch_in_order(alone: Processes, number: signal.Signals
 
     watching.send_signal(number)
 
-    _, errors = watching.communicate(timeout=_SECONDS)
+    _, errors = watching.communicate(timeout=SECONDS)
     assert (watching.returncode, errors) == (code, "")
 
 
 def test_nothing_has_to_run_and_several_commands_at_once_take_turns(alone: Processes):
     started = [alone.start("remember", f"Fact number {number}.") for number in range(3)]
     for command in started:
-        out, errors = command.communicate(timeout=_SECONDS)
+        out, errors = command.communicate(timeout=SECONDS)
         assert command.returncode == 0, errors
         assert out.startswith("remembered: ")
 
@@ -437,7 +374,7 @@ def test_a_reader_that_leaves_early_is_no_failure(memory: CommandLine, place: di
         ["bash", "-c", f"{sys.executable} -m durable_memory list --json | head -c 7"]
     )
 
-    assert shell.communicate(timeout=_SECONDS) == ('{"id": ', "")
+    assert shell.communicate(timeout=SECONDS) == ('{"id": ', "")
 
 
 def test_the_page_about_it_has_every_command_and_every_option_and_no_other():
@@ -445,12 +382,20 @@ def test_the_page_about_it_has_every_command_and_every_option_and_no_other():
     sections = dict(re.findall(r"^##+ (.+)\n((?:(?!##).*\n)*)", page, re.MULTILINE))
     shared = _options(sections["Where it looks"])
     groups = {f"#{title.lower().replace(' ', '-')}": _options(text) for title, text in sections.items()}
-    commands = typer.main.get_group(app).commands
+    commands = dict(_commands(typer.main.get_group(app)))
 
     for name in sorted(commands.keys() - {"serve", "migrate", "check-config"}):
         linked = [groups[link] for link in re.findall(r"\((#[a-z-]+)\)", sections[name])]
         written = shared.union(_options(sections[name]), *linked)
         assert written == {option for parameter in commands[name].params for option in parameter.opts if "--" in option}
+
+
+def _commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
 
 
 def _options(text: str) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from durable_memory import __version__
+from durable_memory.cli import indexing
 from durable_memory.cli.changing import reactivate, retire, revise, supersede
 from durable_memory.cli.connected import connected
 from durable_memory.cli.deciding import activate, candidates, reject
@@ -71,3 +72,16 @@ for name, body in (
     ("info", info),
 ):
     app.command(name)(connected(body))
+
+index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(index, name="index", help="Look after the vector index behind recall by meaning.")
+
+for name, body in (
+    ("status", indexing.status),
+    ("refresh", indexing.refresh),
+    ("rebuild", indexing.rebuild),
+    ("receipts", indexing.receipts),
+    ("schedule", indexing.schedule),
+    ("clear", indexing.clear),
+):
+    index.command(name)(connected(body))

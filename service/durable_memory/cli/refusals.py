@@ -76,6 +76,14 @@ def _node_frozen(metadata: Metadata) -> str:
     return _invalid_transition({"status": metadata.get("status", "")})
 
 
+def _semantic_unavailable(metadata: Metadata) -> str:
+    return {
+        "SEMANTIC_NOT_CONFIGURED": "This server recalls by words only; its operator can give it an embedding provider.",
+        "GENERATION_NOT_SERVED": "The server has another model now; rebind the session, or leave --session out.",
+        "PROVIDER_FAILED": "What is published stays in use. `durable-memory index status` shows how it stands.",
+    }.get(metadata.get("cause", ""), "`durable-memory index status` shows how the index stands.")
+
+
 def _always(text: str) -> Callable[[Metadata], str]:
     return lambda _: text
 
@@ -96,6 +104,12 @@ _ADVICE: Final[Mapping[str, Callable[[Metadata], str]]] = {
     "IDEMPOTENCY_KEY_REUSED": _always("Choose another --request-id: this one belongs to another command."),
     "NAMESPACE_TOO_LARGE": _always("Retire memories, or spread them over several scopes (--scope)."),
     "SESSION_NOT_FOUND": _always("See the sessions with `durable-memory sessions`."),
+    "SEMANTIC_UNAVAILABLE": _semantic_unavailable,
+    "LEASE_HELD": _always("Another refresh of this namespace is running; `durable-memory index status` shows its end."),
+    "LEASE_FENCED": _always("Another refresh has taken over; nothing was half-written."),
+    "INDEX_REVISION_CONFLICT": _always("Somebody else published meanwhile. Repeat it; what is there stays in use."),
+    "SOURCE_DRIFT": _always("Repeat it when fewer changes come in; a scheduled refresh publishes what it has by then."),
+    "CONSISTENCY_UNSUPPORTED": _always("Repeat it with --any-backend if the last writer may win."),
     "HISTORY_CHANGED": _always("The namespace was restored or imported; watch it from its present state."),
     "DATA_CORRUPTED": _always("Nothing was taken in or served. Restore it from a copy that verifies."),
     "INTERNAL": _always("This is a defect of the server; its log has the details under the incident id."),

@@ -9,6 +9,13 @@ from typing import Final
 from durable_memory.ports.runtime import Clock
 
 _AGO: Final = re.compile(r"(\d{1,6})\s*(m|h|d|w)", re.IGNORECASE)
+_SPAN: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(s|m|h|d)", re.IGNORECASE)
+_SPAN_UNITS: Final = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+}
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -56,6 +63,22 @@ def age(duration: timedelta) -> str:
         if count:
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
+
+
+def duration(option: str, text: str) -> timedelta:
+    """A span of time that a person typed: `2.5s`, `15m`, `12h`, `7d`. Raises: ValueError, which names the option."""
+    span = _SPAN.fullmatch(text.strip())
+    if span is None:
+        raise ValueError(f"{option}: {text!r} is no span of time; give a number and a unit, such as 2s, 15m, 12h or 7d")
+    return float(span[1]) * _SPAN_UNITS[span[2].lower()]
+
+
+def show_duration(span: timedelta) -> str:
+    """`2.5 s`, `15 min`, `12 h`, `7 d`: in the largest unit that it is a whole number of, else in seconds."""
+    for unit, length in _SPAN_UNITS.items():
+        if span and not span % length:
+            return f"{span // length:,} {'min' if unit == 'm' else unit}"
+    return f"{span.total_seconds():g} s"
 
 
 def _offset(time: datetime) -> str:

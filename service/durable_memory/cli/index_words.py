@@ -1,0 +1,84 @@
+"""How the vector index stands and what refreshes did, in words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from durable_memory.cli.times import Times, show_duration
+from durable_memory_client import IndexState, IndexStatus, MaintenanceHealth, RefreshReceipt, RefreshSchedule
+
+_AFTER_A_CHANGE: Final = "after a change, while a session is open that recalls by meaning"
+_STATES: Final = {
+    IndexState.NOT_BUILT: "not built: recall is by words",
+    IndexState.CURRENT: "as it was published",
+    IndexState.REGRESSED: "lost what was published last; not searched, and the next refresh builds it again",
+    IndexState.CORRUPTED: "damaged; not searched, and the next refresh builds it again",
+}
+
+
+def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> list[tuple[str, str]]:
+    """Names and values; a value is empty where there is nothing to say."""
+    generation, receipt, unindexed = stands.generation, stands.last_receipt, stands.unindexed_active_count
+    return [
+        ("index", _STATES.get(stands.state, stands.state)),
+        ("model", f"{generation.model} of {generation.provider}, {generation.dimension} dimensions"),
+        ("generation", generation.authority_digest),
+        ("not indexed", f"{unindexed:,} active memories, found by words only" if unindexed else "nothing"),
+        *_published(stands),
+        ("last refresh", f"{times.show(receipt.written_at)}: {done(receipt)}" if receipt else ""),
+        ("last failure", stands.last_failure),
+        ("refreshed", when(stands.schedule)),
+        ("maintenance", _maintenance(maintenance)),
+        ("its last error", _last_error(times, maintenance)),
+    ]
+
+
+def done(receipt: RefreshReceipt) -> str:
+    """What a refresh did, in words; "nothing to do" for a verified no-op."""
+    work = receipt.work
+    amounts = ((work.added, "added"), (work.replaced, "replaced"), (work.removed, "removed"))
+    changes = [f"{amount:,} {word}" for amount, word in amounts if amount]
+    if not changes and not work.staged_bytes:
+        return "cleared" if receipt.index_revision == 0 and receipt.active_count else "nothing to do"
+    origin = f"{work.provider_inputs:,} embedded in {work.provider_calls:,} calls, {work.cache_hits:,} from the cache"
+    return ", ".join([*(changes or ["written anew"]), origin, show_duration(work.duration)])
+
+
+def when(schedule: RefreshSchedule | None) -> str:
+    """When the index is refreshed by itself."""
+    if schedule is None:
+        return f"shortly {_AFTER_A_CHANGE} (the server's default)"
+    times = []
+    if schedule.interval is not None:
+        times.append(f"every {show_duration(schedule.interval)}")
+    if schedule.on_change_delay is not None:
+        times.append(f"{show_duration(schedule.on_change_delay)} {_AFTER_A_CHANGE}")
+    return ", and ".join(times) or "only by `index refresh`"
+
+
+def _published(stands: IndexStatus) -> list[tuple[str, str]]:
+    published, receipt = stands.published, stands.last_receipt
+    if published is None:
+        return []
+    source = published.source
+    if receipt is not None and receipt.index_history_digest == published.index_history_digest:
+        source = receipt.source  # a refresh that found nothing to do has seen further
+    return [
+        ("published", f"index revision {published.index_revision}, covers revision {source.namespace_revision}"),
+        (
+            "vectors",
+            f"{published.live_count:,} that count and {published.dead_count:,} that no longer do; "
+            f"{published.stored_bytes:,} bytes in {published.segment_count} segments, {published.float_bits}-bit numbers",
+        ),
+    ]
+
+
+def _last_error(times: Times, health: MaintenanceHealth) -> str:
+    return f"{times.show(health.last_error_at)}: {health.last_error}" if health.last_error else ""
+
+
+def _maintenance(health: MaintenanceHealth) -> str:
+    return (
+        f"{health.phase.lower()}, {health.running_count} of {health.worker_count} workers busy; "
+        f"{health.run_count:,} runs and {health.failure_count:,} failures since the server started"
+    )
