@@ -38,12 +38,12 @@ Send = Callable[[MemoryClient, dict[str, Any]], Awaitable[Answer]]
 """Makes one attempt on a connection, with the keyword arguments that say which command it is and how long it has."""
 
 _READY_SECONDS = 2.0
-_SHARED_WORD = "tea"
+SHARED_WORD = "tea"
 
 
 def text_of(request_id: str) -> str:
     """What a command writes: of nobody else, and found by a word that all have."""
-    return f"{request_id} drinks {_SHARED_WORD}"
+    return f"{request_id} drinks {SHARED_WORD}"
 
 
 def decided(request_id: str) -> Evidence:
@@ -310,7 +310,7 @@ class Admitter(Caller):
         recall = await self.do(
             "ActiveRecall",
             self.new_id(),
-            lambda _, options: run.recall(_SHARED_WORD, admit=True, **options),
+            lambda _, options: run.recall(SHARED_WORD, admit=True, **options),
             insist=True,
         )
         if not isinstance(recall, Recall) or not recall.hits:

@@ -6,9 +6,11 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from durable_memory_client import ChangeSet, ChangeToken, MemoryClient, MemoryNamespace, WatchedChange
+from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient, MemoryNamespace, WatchedChange
 from tests.integration.durability.callers import (
+    SHARED_WORD,
     Admitter,
     Caller,
     ChangeSetter,
@@ -32,6 +34,7 @@ BUSY: Sequence[type[Caller]] = (
 )
 QUIET: Sequence[type[Caller]] = (Rememberer, Admitter)
 _PAGE_SIZE = 500
+_LOOKED_UP = 20
 # Whose arguments follow from where the run is now: they are repeated at once or never.
 _OF_A_RUN = frozenset({"ActiveRecall", "RecordUse"})
 
@@ -78,6 +81,16 @@ class Follower:
             self.changes.append(change)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a namespace stands, and what it recalls."""
+
+    token: ChangeToken
+    chain_digest: str | None
+    snapshot_digest: str | None
+    recalled: tuple[tuple[Citation, float], ...]
+
+
 class Tenancy:
     """One namespace under load: its callers, its follower, and what they know."""
 
@@ -118,6 +131,7 @@ class Tenancy:
         token = await self.memory.get_change_token()
         self._listed += await self._list(after=known)
         found = problems(calls, self._listed, readings, later=self.recorder.calls_so_far())
+        found += [f"{error.method} {error.request_id}: {error}" for error in self.recorder.defects]
         assert not found, "\n".join(found)
         assert len(self._listed) >= token.namespace_revision
 
@@ -149,6 +163,10 @@ class Tenancy:
         assert not found, "\n".join(found)
         latest = {node.id: node.citation for change in watched for node in change.nodes}
         assert {node.id: node.citation for node in await self.memory.snapshot().all()} == latest
+        for change in watched[:: max(1, len(watched) // _LOOKED_UP)]:
+            named = change.change_set
+            found_by_key = await self.memory.get_change_set(request_id=named.idempotency_key, method=named.method)
+            assert found_by_key == named
         await self._check_counts()
 
     @property
@@ -157,17 +175,29 @@ class Tenancy:
         changes = [change.change_set for change in self.follower.changes]
         return {(one.method, one.idempotency_key): one.committed_at.timestamp() for one in changes}
 
-    async def standing(self, memory: MemoryNamespace | None = None) -> tuple[ChangeToken, str | None, str | None]:
-        """All that must be the same as long as nobody writes: change token, chain digest, digest of all nodes.
-
-        `memory` is another way to the namespace.
-        """
+    async def standing(self, memory: MemoryNamespace | None = None) -> Standing:
+        """All that must be the same as long as nobody writes. `memory` is another way to the namespace."""
         memory = memory or self.memory
         token = await memory.get_change_token()
-        last = await self._list(after=token.namespace_revision - 1) if token.namespace_revision else []
+        changes = await self._list(after=token.namespace_revision - 1, memory=memory) if self._listed else []
         snapshot = memory.snapshot()
         await snapshot.all()
-        return token, last[0].chain_digest if last else None, snapshot.digest
+        recall = await memory.preview(SHARED_WORD, max_results=100)
+        return Standing(
+            token=token,
+            chain_digest=changes[0].chain_digest if changes else None,
+            snapshot_digest=snapshot.digest,
+            recalled=tuple((hit.citation, hit.score) for hit in recall),
+        )
+
+    async def check_copy(self, memory: MemoryNamespace) -> None:
+        """Whether all that there is can be exported, verifies, and is the same in another store."""
+        lines = [line async for line in self.memory.export_namespace()]
+        await memory.import_namespace(lines)
+        here, there = await self.standing(), await self.standing(memory)
+        # It is a history of its own from now on.
+        assert replace(there, token=here.token) == here
+        assert there.token.namespace_revision == here.token.namespace_revision
 
     async def _check_counts(self) -> None:
         usage = {one.node_revision: one async for one in self.memory.usage(page_size=_PAGE_SIZE)}
@@ -177,8 +207,8 @@ class Tenancy:
         assert {revision: one.admission_count for revision, one in usage.items()} == admitted
         assert {revision: one.use_count for revision, one in usage.items() if one.use_count} == used
 
-    async def _list(self, after: int) -> list[ChangeSet]:
-        pages = self.memory.list_change_sets(after_namespace_revision=after, page_size=_PAGE_SIZE)
+    async def _list(self, after: int, memory: MemoryNamespace | None = None) -> list[ChangeSet]:
+        pages = (memory or self.memory).list_change_sets(after_namespace_revision=after, page_size=_PAGE_SIZE)
         return [change async for change in pages]
 
     def _require_running(self) -> None:

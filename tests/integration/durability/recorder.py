@@ -46,6 +46,7 @@ Answer: TypeAlias = (
     | list[UseOutcome]
 )
 
+_DEFECTS = frozenset({"INTERNAL", "DATA_CORRUPTED", "IDEMPOTENCY_KEY_REUSED"})
 _CHANGED = frozenset({"CREATED", "REVISED", "REACTIVATED", "ACTIVATED", "REJECTED", "CORROBORATED"})
 
 
@@ -75,6 +76,8 @@ class Recorder:
         self.readings: list[Reading] = []
         self.errors: dict[Key, MemoryServiceError] = {}
         """The last error of each command that got one."""
+        self.defects: list[MemoryServiceError] = []
+        """Errors that no caller may ever get, whatever happens to the servers and to the database."""
         self._commands: dict[Key, Command] = {}
         self._sent = 0
         self._waiting: list[tuple[int, asyncio.Event]] = []
@@ -105,6 +108,8 @@ class Recorder:
             outcome = Outcome.REFUSED if error.definite else Outcome.UNKNOWN
             reason = error.reason or error.code.name
             self.errors[command.key] = error
+            if error.reason in _DEFECTS:
+                self.defects.append(error)
         finally:
             history_id, token_revision = _stands(answer)
             call = replace(

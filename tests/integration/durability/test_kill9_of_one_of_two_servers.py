@@ -1,11 +1,13 @@
 """Two servers over one PostgreSQL, of which one is always about to be killed or replaced: the other goes on."""
 
 import asyncio
+import os
 import random
+import signal
 from contextlib import AsyncExitStack
 
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import Tenancy, connect
+from tests.integration.durability.deployment import ATTEMPT_SECONDS, Tenancy, connect
 from tests.integration.durability.history import Outcome
 
 _ENDS = 4
@@ -38,6 +40,33 @@ async def test_callers_go_on_with_the_other_server_and_both_tell_the_same(
         await tenancy.check_everything()
         standing = [await tenancy.standing(client) for client in clients]
         assert standing[0] == standing[1]
+        async with connect(await asyncio.to_thread(start_server, "memory:")) as elsewhere:
+            await tenancy.check_copy(elsewhere)
+
+
+async def test_a_server_that_stands_still_for_a_while_takes_nothing_back(
+    postgres_database: str, start_server: StartServer
+):
+    """What it had under way it finishes later, when callers have long given up or asked the other server."""
+    servers = [start_server(postgres_database) for _ in range(2)]
+    rng = random.Random(23)
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(server)) for server in servers]
+        tenancy = Tenancy(clients, seed="23")
+        stack.push_async_callback(tenancy.close)
+        tenancy.start()
+        for number in range(5):
+            await asyncio.wait_for(tenancy.recorder.sent(rng.randint(10, 60)), 30.0)
+            os.kill(servers[number % 2].pid, signal.SIGSTOP)
+            try:
+                # Longer than any caller waits.
+                await asyncio.sleep(2 * ATTEMPT_SECONDS)
+            finally:
+                os.kill(servers[number % 2].pid, signal.SIGCONT)
+            await tenancy.check()
+        await tenancy.stop()
+        await tenancy.settle()
+        await tenancy.check_everything()
 
 
 def _acknowledged(tenancy: Tenancy) -> int:

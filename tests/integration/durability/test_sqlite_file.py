@@ -134,7 +134,7 @@ async def test_a_file_that_cannot_grow_refuses_writes_and_loses_nothing_that_was
             recent = tenancy.recorder.calls[-20:]
             return not any(call.outcome is Outcome.OK for call in recent)
 
-        await wait_until_async(is_refused, 20.0, what="nothing can be written any more")
+        await wait_until_async(is_refused, 40.0, what="nothing can be written any more")
         assert "INTERNAL" not in {call.reason for call in tenancy.recorder.calls}
         with pytest.raises(DependencyUnavailableError) as refused:
             await client.remember("one more")
@@ -150,6 +150,8 @@ async def test_a_file_that_cannot_grow_refuses_writes_and_loses_nothing_that_was
         await tenancy.stop()
         await tenancy.settle()
         await tenancy.check_everything()
+        async with connect(await asyncio.to_thread(start_server, "memory:")) as elsewhere:
+            await tenancy.check_copy(elsewhere)
 
 
 def _let_no_file_grow_beyond(server: ServerProcess, size: int) -> None:
