@@ -96,7 +96,7 @@ def test_status_says_what_stands_and_what_does_not(memory: CommandLine):
         "small of local, 384 dimensions",
         "3 active memories, found by words only",
         "index revision 4, covers revision 8",
-        "1,200 that count and 7 that no longer do; 1,900,000 bytes in 2 segments, 16-bit numbers",
+        "1,200 that count and 7 that no longer do, of 16-bit numbers; 2 segments, 1,900,000 bytes",
         "2030-03-17 17:46 UTC: 3 added, 2 embedded in 1 calls, 1 from the cache",
         "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:TIMEOUT",
         "(the server's default)",

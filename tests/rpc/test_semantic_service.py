@@ -176,7 +176,7 @@ async def test_an_index_that_lost_its_writes_is_regressed_and_is_built_again_wit
 async def test_what_the_provider_failed_at_is_told_and_the_old_index_stays(stubs, parts):
     _, first = await refresh(stubs)
     await remember(stubs, "The user is called Zoë.")
-    parts.embedder.failure = EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True)
+    parts.embedder.failures.append(EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True))
 
     async with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED", failure="TIMEOUT"):
         await refresh(stubs)
@@ -191,8 +191,9 @@ async def test_a_refresh_is_for_a_session_of_the_servers_generation(stubs, parts
     await stubs.sessions.OpenSession(
         session_pb.OpenSessionRequest(**call(session_id="words", policy={"mode": recall_pb2.RECALL_MODE_LEXICAL}))
     )
-    parts.binds = replace(GENERATION, model="another")
+    parts.current.value = replace(GENERATION, model="another")
     await stubs.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="older")))
+    parts.current.value = GENERATION
     await stubs.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="closed")))
     await stubs.sessions.CloseSession(session_pb.CloseSessionRequest(**call(session_id="closed")))
 
@@ -356,13 +357,13 @@ async def test_the_longest_and_the_shortest_schedule_are_accepted(stubs):
 async def test_maintenance_tells_of_the_process_and_of_the_namespaces_runs(stubs, parts):
     asked = pb.GetMaintenanceHealthRequest(namespace=WHERE)
     before = await stubs.semantic.GetMaintenanceHealth(asked)
-    assert before == pb.GetMaintenanceHealthResponse(
-        health=semantic_pb2.MaintenanceHealth(phase=semantic_pb2.MAINTENANCE_PHASE_STOPPED, worker_count=2)
-    )
-    parts.embedder.failure = EmbeddingError(EmbeddingFailure.NOT_FINITE, retryable=False)
+    assert (before.health.worker_count, before.health.run_count, before.health.last_error) == (2, 0, "")
+    assert before.health.phase in (semantic_pb2.MAINTENANCE_PHASE_STOPPED, semantic_pb2.MAINTENANCE_PHASE_IDLE)
+    assert not before.runs
+    assert not before.HasField("last_receipt")
+    parts.embedder.failures.append(EmbeddingError(EmbeddingFailure.NOT_FINITE, retryable=False))
     async with refused(Reason.SEMANTIC_UNAVAILABLE):
         await refresh(stubs)
-    parts.embedder.failure = None
     _, receipt = await refresh(stubs)
 
     after = await stubs.semantic.GetMaintenanceHealth(asked)
@@ -387,10 +388,10 @@ async def test_the_server_says_which_generation_it_makes(stubs):
     assert list(info.semantic_generations) == [
         session_pb2.SemanticGeneration(
             authority_digest=GENERATION.authority_digest,
-            provider="test",
-            model="hashed-text",
-            model_revision="1",
-            dimension=8,
+            provider=GENERATION.provider,
+            model=GENERATION.model,
+            model_revision=GENERATION.revision,
+            dimension=GENERATION.dimension,
             normalization=session_pb2.VECTOR_NORMALIZATION_L2,
             metric=session_pb2.VECTOR_METRIC_COSINE,
             candidate_limit=100,
@@ -398,6 +399,10 @@ async def test_the_server_says_which_generation_it_makes(stubs):
         )
     ]
     assert (await status(stubs)).generation == info.semantic_generations[0]
+    assert info.default_policy.semantic == session_pb2.SemanticPolicy(
+        authority_digest=GENERATION.authority_digest, candidate_limit=100, min_similarity=-1.0
+    )
+    assert set(info.recall_modes) == {1, 2, 3, 4}
 
 
 async def test_without_a_generation_every_rpc_says_so_once_the_request_is_in_order(serve_application):

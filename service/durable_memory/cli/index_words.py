@@ -67,8 +67,8 @@ def _published(stands: IndexStatus) -> list[tuple[str, str]]:
         ("published", f"index revision {published.index_revision}, covers revision {source.namespace_revision}"),
         (
             "vectors",
-            f"{published.live_count:,} that count and {published.dead_count:,} that no longer do; "
-            f"{published.stored_bytes:,} bytes in {published.segment_count} segments, {published.float_bits}-bit numbers",
+            f"{published.live_count:,} that count and {published.dead_count:,} that no longer do, of "
+            f"{published.float_bits}-bit numbers; {published.segment_count} segments, {published.stored_bytes:,} bytes",
         ),
     ]
 

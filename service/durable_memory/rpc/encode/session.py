@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from durable_memory.app.sessions import PolicyDefaults
-from durable_memory.domain.session import Run, SemanticGeneration, Session, SessionBinding
+from durable_memory.domain.session import (
+    DEFAULT_CANDIDATE_LIMIT,
+    DEFAULT_MIN_SIMILARITY,
+    Run,
+    SemanticGeneration,
+    Session,
+    SessionBinding,
+)
 from durable_memory.rpc.encode.enums import number
 from durable_memory.rpc.encode.node import encode_namespace
 from durable_memory.rpc.encode.times import encode_optional_time, encode_time
@@ -56,6 +63,7 @@ def encode_generation(generation: SemanticGeneration) -> pb.SemanticGeneration:
 
 def encode_default_policy(defaults: PolicyDefaults) -> pb.RecallPolicy:
     """What an empty policy stands for. Without a generation there is nothing to say of the semantic branch."""
+    generation = defaults.current.value
     return pb.RecallPolicy(
         mode=number(defaults.mode),
         max_results=defaults.max_results,
@@ -64,6 +72,15 @@ def encode_default_policy(defaults: PolicyDefaults) -> pb.RecallPolicy:
         related_lookups=defaults.related_lookups,
         lexical_profile=defaults.lexical_profile,
         fusion_profile=defaults.fusion_profile,
+        semantic=(
+            None
+            if generation is None
+            else pb.SemanticPolicy(
+                authority_digest=generation.authority_digest,
+                candidate_limit=DEFAULT_CANDIDATE_LIMIT,
+                min_similarity=DEFAULT_MIN_SIMILARITY,
+            )
+        ),
     )
 
 
