@@ -12,8 +12,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from durable_memory.store_url import SqliteUrl, StoreUrl, parse_store_url
@@ -102,6 +103,66 @@ class PostgresSettings(_Group):
     read_connections: Count = 8
 
 
+def _checked_base_url(text: str) -> str:
+    # No message quotes it: people put passwords into URLs.
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("is no URL that begins with http:// or https://")
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user or password; the key has a setting of its own")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with its path, for example /v1")
+    return text
+
+
+def _checked_key(key: SecretStr) -> SecretStr:
+    value = key.get_secret_value()
+    if not value.isascii() or not value.isprintable() or " " in value:
+        raise ValueError("has white space or other characters that no key has")
+    return key
+
+
+class EmbeddingSettings(_Group):
+    """Who makes the vectors of semantic recall.
+
+    `auto` is `local` for an embedded store where the extra of that name is installed, otherwise `none`: recall is
+    lexical. `local` and `local-fast` run a packaged model in this process. `openai` is any endpoint that speaks that
+    protocol; most settings are for it alone. A model that needs words before its texts (e5: `query: `, `passage: `)
+    gets them from the prefixes. `revision` names the weights where the endpoint does not: a new one makes all vectors
+    anew. `similarity_floor` is the cosine that unrelated texts reach with the model.
+    """
+
+    provider: Literal["auto", "none", "local", "local-fast", "openai"] = "auto"
+    base_url: Annotated[str, AfterValidator(_checked_base_url)] = "https://api.openai.com/v1"
+    api_key: Annotated[SecretStr, AfterValidator(_checked_key)] | None = None
+    model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    dimensions: Annotated[int, Field(gt=0, le=8_192)] | None = None
+    revision: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    query_prefix: Annotated[str, Field(max_length=1_024)] = ""
+    passage_prefix: Annotated[str, Field(max_length=1_024)] = ""
+    max_text_bytes: Annotated[int, Field(ge=64, le=8_192)] = 8_192
+    similarity_floor: Annotated[float, Field(ge=-1, lt=1, allow_inf_nan=False)] = 0.0
+    batch_texts: Annotated[int, Field(gt=0, le=2_048)] = 64
+    batch_bytes: Annotated[int, Field(gt=0, le=16 * _MIB)] = 128 * 1024
+    max_concurrent: Annotated[int, Field(gt=0, le=64)] = 4
+    attempts: Annotated[int, Field(gt=0, le=10)] = 4
+    call_timeout_seconds: Seconds = 60.0
+    query_timeout_seconds: Seconds = 5.0
+
+    def for_openai_alone(self) -> Iterator[str]:
+        """Names of settings that were changed and mean nothing to the other providers."""
+        for name, info in type(self).model_fields.items():
+            if name not in _FOR_EVERY_PROVIDER and getattr(self, name) != info.default:
+                yield name
+
+
+_FOR_EVERY_PROVIDER: Final = frozenset({"provider", "call_timeout_seconds", "query_timeout_seconds"})
+
+
 class TelemetrySettings(_Group):
     """Traces and metrics go to `otlp_endpoint` (OTLP over gRPC, for example http://localhost:4317), if there is one.
 
@@ -173,6 +234,7 @@ class Settings(BaseSettings):
     health: HealthSettings = HealthSettings()
     views: ViewSettings = ViewSettings()
     postgres: PostgresSettings = PostgresSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @property
@@ -228,12 +290,25 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if (tls.certificate_file is None) != (tls.key_file is None):
         missing = "certificate_file" if tls.certificate_file is None else "key_file"
         yield _fault(("tls", missing), "is missing: TLS needs both files")
+    yield from _embedding_contradictions(settings.embedding)
     if not (settings.is_loopback or settings.credentials_file or settings.insecure):
         yield _fault(
             ("address",),
             f"{settings.address} can be reached from other machines, and there are no credentials: everybody there "
             "could read and change every memory. Give a credentials file, or --insecure if that is what you want",
         )
+
+
+def _embedding_contradictions(embedding: EmbeddingSettings) -> Iterator[str]:
+    if embedding.provider != "openai":
+        for name in embedding.for_openai_alone():
+            yield _fault(("embedding", name), f"means nothing to the provider {embedding.provider}, only to openai")
+        return
+    if embedding.model is None:
+        yield _fault(("embedding", "model"), "is missing: the provider openai needs the name of a model")
+    default_url = EmbeddingSettings.model_fields["base_url"].default
+    if embedding.api_key is None and embedding.base_url == default_url:
+        yield _fault(("embedding", "api_key"), f"is missing: {default_url} needs one")
 
 
 def _unknown_variables() -> Iterator[tuple[str, str]]:

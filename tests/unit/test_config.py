@@ -142,6 +142,76 @@ def test_a_password_is_never_shown(environment):
     assert _PASSWORD not in "".join(_faults())
 
 
+def test_an_embedding_key_is_never_shown(environment):
+    environment(EMBEDDING_PROVIDER="openai", EMBEDDING_MODEL="m", EMBEDDING_API_KEY=_PASSWORD)
+    settings = load_settings()
+    assert _PASSWORD not in repr(settings)
+    assert _PASSWORD not in str(dict(settings.variables()))
+    assert settings.embedding.api_key is not None
+    assert settings.embedding.api_key.get_secret_value() == _PASSWORD
+
+    environment(EMBEDDING_API_KEY=f"{_PASSWORD}\n", EMBEDDING_BASE_URL=f"https://me:{_PASSWORD}@embeddings.example/v1")
+    faults = _faults()
+    assert [fault.partition(": ")[0].removeprefix(PREFIX) for fault in faults] == [
+        "EMBEDDING_BASE_URL",
+        "EMBEDDING_API_KEY",
+    ]
+    assert _PASSWORD not in "".join(faults)
+
+
+def test_openai_needs_a_model_and_at_its_own_address_a_key(environment):
+    environment(EMBEDDING_PROVIDER="openai")
+    assert [fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults()] == [
+        "EMBEDDING_MODEL",
+        "EMBEDDING_API_KEY",
+    ]
+    environment(EMBEDDING_MODEL="m", EMBEDDING_BASE_URL="http://localhost:8000/v1")
+    assert load_settings().embedding.api_key is None
+
+
+@pytest.mark.parametrize("provider", ["auto", "none", "local", "local-fast"])
+def test_what_only_openai_understands_is_refused_for_another_provider(environment, provider):
+    environment(EMBEDDING_PROVIDER=provider, EMBEDDING_CALL_TIMEOUT_SECONDS="9")
+    assert load_settings().embedding.call_timeout_seconds == 9
+    environment(EMBEDDING_MODEL="m", EMBEDDING_QUERY_PREFIX="query: ", EMBEDDING_API_KEY="key")
+    assert [fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults()] == [
+        "EMBEDDING_API_KEY",
+        "EMBEDDING_MODEL",
+        "EMBEDDING_QUERY_PREFIX",
+    ]
+
+
+def test_the_space_at_the_end_of_a_prefix_belongs_to_it(environment):
+    environment(
+        EMBEDDING_PROVIDER="openai",
+        EMBEDDING_MODEL="e5",
+        EMBEDDING_BASE_URL="http://[::1]:8000/v1",
+        EMBEDDING_QUERY_PREFIX="query: ",
+    )
+    assert load_settings().embedding.query_prefix == "query: "
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000/v1",
+        "ftp://host/v1",
+        "https://",
+        "https://host:port/v1",
+        "https://host:0/v1",
+        "https://host/v1 ",
+        "https://ho st/v1",
+        "https://[::1/v1",
+        "https://host/v1?key=1",
+        "https://host/v1#a",
+    ],
+)
+def test_what_is_no_base_url_is_refused(environment, url):
+    environment(EMBEDDING_PROVIDER="openai", EMBEDDING_MODEL="m", EMBEDDING_BASE_URL=url)
+    (fault,) = _faults()
+    assert fault.startswith(f"{PREFIX}EMBEDDING_BASE_URL: ")
+
+
 @pytest.mark.parametrize(
     ("text", "url"),
     [

@@ -29,7 +29,7 @@ class OpenAISettings:
     batch_max_texts: int = 64
     batch_max_bytes: int = 128 * 1024
     max_concurrent: int = 4
-    call_timeout_seconds: float = 30.0
+    call_timeout_seconds: float = 60.0
     query_timeout_seconds: float = 5.0
     attempts: int = 4
     first_pause_seconds: float = 0.5

