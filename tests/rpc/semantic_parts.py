@@ -33,8 +33,7 @@ GENERATION = FixtureEmbedder().generation
 
 
 class GatedEmbedder(FixtureEmbedder):
-    """Waits at `gate`, which is open at first. `waiting` tells that a call has come there, `cancelled` counts those that
-    were cut short there."""
+    """Waits at `gate`, which is open at first. `waiting`: a call has come there. `cancelled` counts those cut short."""
 
     def __init__(self) -> None:
         super().__init__()
