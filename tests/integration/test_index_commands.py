@@ -121,7 +121,7 @@ def test_a_refresh_prints_what_it_covers_and_nothing_of_its_progress_into_a_pipe
 ):
     done = memory.ok("index", "refresh")
 
-    assert done.out.startswith("3 of 3 active memories are indexed, as of revision 7; index revision 1\n")
+    assert done.out.startswith("indexed: 3 of 3 active memories, as of revision 7; index revision 1\n")
     assert done.err == ""
     (asked,) = service.calls(REFRESH)
     assert (asked.request.session_id, asked.request.rebuild) == ("command-line", False)
@@ -206,7 +206,7 @@ def test_a_clear_says_what_is_left(service: FakeService, memory: CommandLine):
         pb.ClearPartitionResponse(receipt=semantic_pb2.RefreshReceipt(fence=2, active_count=1_200, written_at=NOW)),
     )
 
-    assert memory.ok("index", "clear").out == "cleared; 1,200 active memories are found by words\n"
+    assert memory.ok("index", "clear").out == "cleared: 1,200 active memories, found by words from now on\n"
     assert memory.ok("index", "clear", "--json").json["index_revision"] == 0
 
 

@@ -23,7 +23,7 @@ def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> 
         ("index", _STATES.get(stands.state, stands.state)),
         ("model", f"{generation.model} of {generation.provider}, {generation.dimension} dimensions"),
         ("generation", generation.authority_digest),
-        ("not indexed", f"{unindexed:,} active memories, found by words only" if unindexed else "nothing"),
+        ("not indexed", f"{memories(unindexed)}, found by words only" if unindexed else "nothing"),
         *_published(stands),
         ("last refresh", f"{times.show(receipt.written_at)}: {done(receipt)}" if receipt else ""),
         ("last failure", stands.last_failure),
@@ -31,6 +31,10 @@ def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> 
         ("maintenance", _maintenance(maintenance)),
         ("its last error", _last_error(times, maintenance)),
     ]
+
+
+def memories(count: int) -> str:
+    return f"{count:,} active {'memory' if count == 1 else 'memories'}"
 
 
 def done(receipt: RefreshReceipt) -> str:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
-from durable_memory.cli.index_words import done, facts, when
+from durable_memory.cli.index_words import done, facts, memories, when
 from durable_memory.cli.output import Output, Row
 from durable_memory.cli.times import duration
 from durable_memory_client import IndexConsistency, RefreshPhase, RefreshProgress, RefreshSchedule
@@ -167,7 +167,7 @@ async def clear(invocation: Invocation, *, request_id: given.RequestId = None) -
     if invocation.output.as_json:
         invocation.output.json(receipt)
         return
-    invocation.output.line(f"cleared; {receipt.active_count:,} active memories are found by words")
+    invocation.output.line(f"cleared: {memories(receipt.active_count)}, found by words from now on")
 
 
 async def _refresh(
@@ -186,7 +186,7 @@ async def _refresh(
         output.json(receipt)
         return
     output.line(
-        f"{receipt.indexed_count:,} of {receipt.active_count:,} active memories are indexed, as of revision "
+        f"indexed: {receipt.indexed_count:,} of {memories(receipt.active_count)}, as of revision "
         f"{receipt.source.namespace_revision}; index revision {receipt.index_revision}"
     )
     output.line(done(receipt), style="dim")
