@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +21,8 @@ from durable_memory.app.semantic.search import (
     SemanticSearch,
     SemanticUnavailableError,
 )
+from durable_memory.app.views.index import Search
+from durable_memory.app.views.search_queue import SearchQueue
 from durable_memory.app.views.view import View
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.lexical.query import LexicalFilter, LexicalHit
@@ -30,9 +31,9 @@ from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, F
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration, semantic_not_configured
 
-_INLINE_QUERY_BYTES: Final = 1_024
-_INLINE_DOCUMENTS: Final = 50_000
-"""Up to both, a search takes so little time that a thread would cost more than the event loop can lose."""
+_INLINE_WORK: Final = 10_000_000
+"""Characters of a query times documents: up to this, a search takes some milliseconds at the very worst, and a tenth of
+that most often, so a thread would cost more than the event loop can lose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Ranker:
     def __init__(self, current: CurrentGeneration, search: SemanticSearch | None) -> None:
         self._current = current
         self._search = search
+        self._queue = SearchQueue()
 
     async def rank(
         self, namespace: Namespace, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy
@@ -134,12 +136,29 @@ class Ranker:
     async def _lexical(
         self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, without: Degradation | None
     ) -> Ranking:
-        found = await search_words(view, query, filter, policy, policy.max_results)
+        found = await self._words(view, query, filter, policy, policy.max_results)
         hits = tuple(
             Ranked(hit.node_id, hit.revision, hit.score, RecallChannel.LEXICAL, BranchScore(hit.rank, hit.score), None)
             for hit in found
         )
         return Ranking(hits=hits, mode=RecallMode.LEXICAL, degradation=without)
+
+    async def _words(
+        self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, limit: int
+    ) -> list[LexicalHit]:
+        """The lexical branch, on the event loop where that is the cheaper place."""
+        search = Search(
+            query=query,
+            profile=policy.lexical_profile,
+            limit=limit,
+            filter=filter,
+            min_score=policy.min_score,
+            min_relative_score=policy.min_relative_score,
+        )
+        if len(query) * len(view.index) <= _INLINE_WORK:
+            return await self._queue.search(view.index, search)
+        (hits,) = await asyncio.to_thread(view.index.search_all, [search])
+        return hits
 
     def _alone(self, view: View, semantic: SemanticFound, policy: RecallPolicy) -> Ranking:
         hits = tuple(
@@ -158,7 +177,7 @@ class Ranker:
     async def _fused(
         self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, semantic: SemanticFound
     ) -> Ranking:
-        words = await search_words(view, query, filter, policy, max(BRANCH_CUT, policy.max_results))
+        words = await self._words(view, query, filter, policy, max(BRANCH_CUT, policy.max_results))
         generation, _ = self._generation(policy.semantic)
         branch = SemanticBranch(
             found=semantic.found,
@@ -182,26 +201,6 @@ class Ranker:
                 Ranked(node_id, standing.revision, -negated, channel, lexical.get(node_id), vectors.get(node_id))
             )
         return Ranking(hits=tuple(hits), mode=RecallMode.HYBRID, degradation=None, semantic=semantic.searched)
-
-
-async def search_words(
-    view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, limit: int
-) -> Sequence[LexicalHit]:
-    """The lexical branch, on the event loop where that is the cheaper place."""
-
-    def search() -> list[LexicalHit]:
-        return view.index.search(
-            query,
-            policy.lexical_profile,
-            limit=limit,
-            filter=filter,
-            min_score=policy.min_score,
-            min_relative_score=policy.min_relative_score,
-        )
-
-    if len(query) <= _INLINE_QUERY_BYTES and len(view.index) <= _INLINE_DOCUMENTS:
-        return search()
-    return await asyncio.to_thread(search)
 
 
 def degradation(reason: DegradationReason) -> Degradation:

@@ -1,0 +1,131 @@
+"""Searches that wait together: each gets its own answer, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from durable_memory.app.views.index import LexicalIndex, Search
+from durable_memory.app.views.search_queue import SearchQueue
+from durable_memory.domain.lexical.document import IndexedDocument
+from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE
+from durable_memory.domain.lexical.query import LexicalFilter, LexicalHit
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+WORDS = [f"{first}{second}a" for first in "bdfgklmn" for second in "aeiou"]
+
+
+class CountingIndex(LexicalIndex):
+    """An index that knows how many searches it was given at once."""
+
+    __slots__ = ("at_once",)
+
+    def search_all(self, searches: Sequence[Search]) -> list[list[LexicalHit]]:
+        self.at_once.append(len(searches))
+        return super().search_all(searches)
+
+
+def index_of(count: int) -> CountingIndex:
+    chance = random.Random(count)
+    index = CountingIndex.build(
+        IndexedDocument(
+            node_id=f"node-{number}",
+            revision=1,
+            kind=1 + number % 2,
+            content=" ".join(chance.choices(WORDS, k=12)),
+            surroundings=(" ".join(chance.choices(WORDS, k=5)),) if number % 3 else (),
+            updated_at=START + timedelta(hours=number % 7),
+        )
+        for number in range(count)
+    )
+    assert isinstance(index, CountingIndex)
+    index.at_once = []
+    return index
+
+
+def searches(count: int) -> list[Search]:
+    chance = random.Random(7)
+    return [
+        Search(
+            query=" ".join(chance.choices([*WORDS, "absent"], k=chance.randint(1, 9))),
+            profile=chance.choice([BM25F_PROFILE, COVERAGE_PROFILE]),
+            limit=chance.choice([1, 3, 50]),
+            filter=LexicalFilter(kinds=frozenset({1})) if chance.random() < 0.3 else LexicalFilter(),
+            min_score=chance.choice([0.0, 0.0, 0.4]),
+            min_relative_score=chance.choice([0.0, 0.0, 0.6]),
+        )
+        for _ in range(count)
+    ]
+
+
+def alone(index: LexicalIndex, search: Search) -> list[LexicalHit]:
+    return index.search_all([search])[0]
+
+
+@pytest.mark.parametrize("documents", [0, 1, 40, 30_000])
+def test_searches_together_find_what_each_finds_alone(documents: int) -> None:
+    index = index_of(documents)
+    many = searches(40)
+    assert index.search_all(many) == [alone(index, search) for search in many]
+
+
+async def test_searches_that_arrive_together_are_answered_together() -> None:
+    index, queue, many = index_of(200), SearchQueue(), searches(40)
+    expected = [alone(index, search) for search in many]
+    index.at_once.clear()
+    assert await asyncio.gather(*(queue.search(index, search) for search in many)) == expected
+    assert index.at_once == [16, 16, 8]
+
+
+async def test_searches_wait_for_others_once_calls_come_in_numbers() -> None:
+    index, queue, (one, other, *_) = index_of(200), SearchQueue(), searches(9)
+
+    async def later() -> list[LexicalHit]:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return await queue.search(index, other)
+
+    await asyncio.gather(queue.search(index, one), later())
+    assert index.at_once == [1, 1]
+    await asyncio.gather(queue.search(index, one), queue.search(index, other))
+    index.at_once.clear()
+    await asyncio.gather(queue.search(index, one), later())
+    assert index.at_once == [2]
+    await queue.search(index, one)
+    index.at_once.clear()
+    await asyncio.gather(queue.search(index, one), later())
+    assert index.at_once == [1, 1]
+
+
+async def test_searches_of_different_indexes_do_not_mix() -> None:
+    small, large, queue, (search, *_) = index_of(20), index_of(200), SearchQueue(), searches(1)
+    assert await asyncio.gather(queue.search(small, search), queue.search(large, search)) == [
+        alone(small, search),
+        alone(large, search),
+    ]
+
+
+async def test_a_search_that_fails_fails_alone() -> None:
+    index, queue, (good, *_) = index_of(20), SearchQueue(), searches(1)
+    bad = Search(query="bada", profile="unknown", limit=1)
+    first, second, third = await asyncio.gather(
+        queue.search(index, good), queue.search(index, bad), queue.search(index, good), return_exceptions=True
+    )
+    assert first == third == alone(index, good)
+    assert isinstance(second, KeyError)
+
+
+async def test_a_caller_that_left_is_not_waited_for() -> None:
+    index, queue, (one, other, *_) = index_of(200), SearchQueue(), searches(9)
+    leaving = asyncio.create_task(queue.search(index, one))
+    staying = asyncio.create_task(queue.search(index, other))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying == alone(index, other)
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert index.at_once[0] == 1
