@@ -173,6 +173,24 @@ async def test_an_index_that_lost_its_writes_is_regressed_and_is_built_again_wit
     assert (await status(stubs)).state == semantic_pb2.INDEX_STATE_CURRENT
 
 
+async def test_an_index_with_a_lost_segment_is_corrupted_and_is_built_again_without_the_provider(
+    stubs, parts, monkeypatch
+):
+    await refresh(stubs)
+
+    async def nothing(*_):
+        return {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(parts.index), "segments", nothing)
+        corrupted = await status(stubs)
+        _, receipt = await refresh(stubs)
+
+    assert (corrupted.state, corrupted.unindexed_active_count) == (semantic_pb2.INDEX_STATE_CORRUPTED, 2)
+    assert (receipt.index_revision, receipt.work.cache_hits, receipt.work.provider_calls) == (2, 2, 0)
+    assert (await status(stubs)).state == semantic_pb2.INDEX_STATE_CURRENT
+
+
 async def test_what_the_provider_failed_at_is_told_and_the_old_index_stays(stubs, parts):
     _, first = await refresh(stubs)
     await remember(stubs, "The user is called Zoë.")
