@@ -136,7 +136,7 @@ class EmbeddingSettings(_Group):
     anew. `similarity_floor` is the cosine that unrelated texts reach with the model.
     """
 
-    provider: Literal["auto", "none", "local", "local-fast", "openai"] = "auto"
+    provider: Literal["auto", "none", "local", "local-fast", "openai"] = "none"
     base_url: Annotated[str, AfterValidator(_checked_base_url)] = "https://api.openai.com/v1"
     api_key: Annotated[SecretStr, AfterValidator(_checked_key)] | None = None
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -161,6 +161,32 @@ class EmbeddingSettings(_Group):
 
 
 _FOR_EVERY_PROVIDER: Final = frozenset({"provider", "call_timeout_seconds", "query_timeout_seconds"})
+
+
+def _checked_redis_url(url: SecretStr) -> SecretStr:
+    # Its driver takes time to load, and only servers with such a URL need it.
+    from durable_memory.adapters.redis.url import parse_redis_url
+
+    parse_redis_url(url.get_secret_value())  # its refusals never quote the text
+    return url
+
+
+class VectorSettings(_Group):
+    """Where vectors are published, and when they are brought up to date.
+
+    With `redis_url` (`redis://` or `rediss://`) the index and its leases are on that server; an embedded store needs
+    none and keeps them in its own file. A namespace with an open semantic session is refreshed `refresh_delay_seconds`
+    after a change, unless its own schedule says otherwise. `budget_bytes` is the memory of this process for vectors.
+    """
+
+    redis_url: Annotated[SecretStr, AfterValidator(_checked_redis_url)] | None = None
+    budget_bytes: Bytes = 512 * _MIB
+    max_partition_bytes: Bytes = 512 * _MIB
+    float_bits: Literal[16, 32] = 32
+    lease_ttl_seconds: Annotated[float, Field(ge=3, le=3_600, allow_inf_nan=False)] = 30.0
+    refresh_workers: Annotated[int, Field(gt=0, le=64)] = 2
+    refresh_delay_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 2.0
+    poll_interval_seconds: Annotated[float, Field(ge=0.05, le=3_600, allow_inf_nan=False)] = 1.0
 
 
 class TelemetrySettings(_Group):
@@ -235,6 +261,7 @@ class Settings(BaseSettings):
     views: ViewSettings = ViewSettings()
     postgres: PostgresSettings = PostgresSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    vectors: VectorSettings = VectorSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @property

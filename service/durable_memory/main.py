@@ -28,6 +28,7 @@ from durable_memory.rpc.options import CallOptions, ConnectionOptions, ServerOpt
 from durable_memory.rpc.paging import PageTokens
 from durable_memory.rpc.server import RpcServer
 from durable_memory.rpc.servicers import servicers
+from durable_memory.semantic_parts import build_semantic_parts
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl
 from durable_memory.telemetry import Telemetry, build_telemetry
 
@@ -198,6 +199,7 @@ class Application:
         try:
             await self._store.open()
             self._page_tokens.use_keys(await self._store.page_token_keys())
+            await self._services.start()
         except BaseException:
             await self._store.close()
             raise
@@ -281,6 +283,7 @@ def build(
         view_budget_bytes=views.budget_bytes,
         view_max_bytes=views.max_view_bytes,
         revision_cache_bytes=views.revision_cache_bytes,
+        semantic_parts=build_semantic_parts(settings, store, clock, ids),
     )
     page_tokens = PageTokens(clock)
     options = _server_options(settings, access)

@@ -41,8 +41,12 @@ class SemanticBranch:
 
     @property
     def floor(self) -> float:
-        """The cosine that counts as nothing: the one at the last rank, or the model's own with fewer candidates."""
-        if len(self.found) >= self.candidate_limit:
+        """The cosine that counts as nothing: the one at the last rank, or the model's own with fewer candidates.
+
+        Where not even the best of few reaches the model's floor, that floor says nothing of this query, and the last
+        rank's is taken as well: otherwise all would count the same, and their order would be lost.
+        """
+        if len(self.found) >= self.candidate_limit or self.found[0].score - self.similarity_floor < _LEVEL:
             return self.found[-1].score
         return self.similarity_floor
 
