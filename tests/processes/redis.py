@@ -61,6 +61,11 @@ class RedisProcess:
         return f"redis://127.0.0.1:{self.port}/0"
 
     @property
+    def tls_port(self) -> int:
+        """The one among the settings, if there is one."""
+        return int(self._settings["tls-port"])
+
+    @property
     def is_running(self) -> bool:
         return self._child is not None and self._child.exit_code is None
 

@@ -81,6 +81,14 @@ async def test_what_has_expired_is_taken_off_the_disk_by_the_next_write(clock, l
     assert segments_in(path) == 1
 
 
+async def test_a_segment_that_expired_can_be_staged_again(clock, index):
+    entry = await stage(index, PARTITION, ("n1",), ttl=10)
+    encoded = (await index.segments(PARTITION, [entry.segment_id]))[entry.segment_id]
+    clock.advance(timedelta(seconds=10))
+    await index.stage(PARTITION, entry.segment_id, encoded, ttl_seconds=10)
+    assert list(await index.segments(PARTITION, [entry.segment_id])) == [entry.segment_id]
+
+
 async def test_what_was_published_and_granted_is_there_after_another_start(clock, store, leases, index):
     lease = await grant(leases, PARTITION, ttl=1000)
     manifest = await publish(index, PARTITION, lease)
