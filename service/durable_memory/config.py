@@ -177,12 +177,13 @@ class VectorSettings(_Group):
     With `redis_url` (`redis://` or `rediss://`) the index and its leases are on that server; an embedded store needs
     none and keeps them in its own file. A namespace with an open semantic session is refreshed `refresh_delay_seconds`
     after a change, unless its own schedule says otherwise. `budget_bytes` is the memory of this process for vectors.
+    `vector_format` is how they are stored: float16 takes half the room, and keeps three digits of a cosine.
     """
 
     redis_url: Annotated[SecretStr, AfterValidator(_checked_redis_url)] | None = None
     budget_bytes: Bytes = 512 * _MIB
     max_partition_bytes: Bytes = 512 * _MIB
-    float_bits: Literal[16, 32] = 32
+    vector_format: Literal["float16", "float32"] = "float32"
     lease_ttl_seconds: Annotated[float, Field(ge=3, le=3_600, allow_inf_nan=False)] = 30.0
     refresh_workers: Annotated[int, Field(gt=0, le=64)] = 2
     refresh_delay_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 2.0

@@ -38,13 +38,18 @@ def without_extras(monkeypatch) -> None:
     ("store", "provider"), [(_EMBEDDED, "local"), (MemoryUrl(), "local"), (_SHARED, "none")], ids=str
 )
 def test_auto_is_the_local_model_beside_an_embedded_store_alone(store, provider):
-    assert embedding.chosen_provider(_settings(store)) == provider
+    assert embedding.chosen_provider(_settings(store, provider="auto")) == provider
 
 
 @pytest.mark.usefixtures("without_extras")
 def test_auto_without_the_extra_is_none():
-    assert embedding.chosen_provider(_settings()) == "none"
-    assert _build(_settings()) is None
+    assert embedding.chosen_provider(_settings(provider="auto")) == "none"
+    assert _build(_settings(provider="auto")) is None
+
+
+@pytest.mark.parametrize("store", [_EMBEDDED, MemoryUrl(), _SHARED], ids=str)
+def test_nobody_makes_vectors_without_being_chosen(store):
+    assert embedding.chosen_provider(_settings(store)) == "none"
 
 
 @pytest.mark.parametrize("provider", ["none", "local", "local-fast", "openai"])

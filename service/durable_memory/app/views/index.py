@@ -38,6 +38,8 @@ class Search:
     filter: LexicalFilter = ANY_DOCUMENT
     min_score: float = 0.0
     min_relative_score: float = 0.0
+    with_terms: bool = False
+    """Whether hits tell which terms they matched, which takes a tenth of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,7 @@ class LexicalIndex:
             filter=filter,
             min_score=min_score,
             min_relative_score=min_relative_score,
+            with_terms=True,
         )
         return self.search_all([search])[0]
 
@@ -203,13 +206,16 @@ class LexicalIndex:
                 reached = values >= search.min_relative_score * values.max()
                 found, values = found[reached], values[reached]
             rankings.append(best(layers, found, values, search.limit))
-        matched = scores.matched([[number for number, _ in ranking] for ranking in rankings])
+        wanted = [
+            [number for number, _ in ranking] if search.with_terms else []
+            for search, ranking in zip(searches, rankings, strict=True)
+        ]
         return [
             [
-                LexicalHit(*self._stack.identity(number), score, rank, terms, share)
-                for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, texts, strict=True), start=1)
+                LexicalHit(*self._stack.identity(number), score, rank, *(matched[rank - 1] if matched else ()))
+                for rank, (number, score) in enumerate(ranking, start=1)
             ]
-            for ranking, texts in zip(rankings, matched, strict=True)
+            for ranking, matched in zip(rankings, scores.matched(wanted), strict=True)
         ]
 
     def explain(

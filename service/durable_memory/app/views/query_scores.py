@@ -90,6 +90,8 @@ class QueryScores:
         """For each query the terms that each of some living documents matched, and their share of the query."""
         size = self.bounds.shape[1]
         cells = [query * size + number for query, found in enumerate(numbers) for number in found]
+        if not cells:
+            return [[] for _ in numbers]
         places = self._places(np.array(cells, dtype=np.intp))
         matched: dict[int, list[int]] = {cell: [] for cell in cells}
         for cell, term in zip(self.matches.cells[places].tolist(), self.matches.terms_of(places).tolist(), strict=True):

@@ -36,6 +36,7 @@ _ROUNDING: Final = 1.0 + 1e-9
 """More than what the roundings of a score can add to it."""
 
 _ONE_FIELD: Final[Counts] = np.zeros((1, 0), dtype=np.uint8)
+_NO_NUMBERS: Final = np.empty(0, dtype=np.intp)
 _COUNTED_AT_ONCE: Final = 256
 """Terms whose postings are brought together to be counted; a query may have hundreds of thousands."""
 
@@ -56,7 +57,7 @@ class TermMatches:
         layer_ends: where the matches in each layer end.
         documents: intp [matches], numbers within the index, ascending within a run.
         cells: intp [matches], query x documents of the index + document: places in a table of all queries.
-        columns: intp [matches], the column of each in the scorer's counts; empty for the coverage profile.
+        columns: integer [matches], the column of each in the scorer's counts; empty for the coverage profile.
         frequencies: for each term the n of its idf, of living documents.
         weights: for each term its idf; for the coverage profile 1.
         run_weights: float64 [runs], the weight of the term of each.
@@ -70,7 +71,7 @@ class TermMatches:
     layer_ends: Sequence[int]
     documents: NDArray[np.intp]
     cells: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    columns: NDArray[np.integer]
     frequencies: Sequence[int]
     weights: Sequence[float]
     run_weights: NDArray[np.float64]
@@ -118,7 +119,7 @@ class TermScorer:
         run_sizes: list[int] = []
         layer_ends: list[int] = []
         documents: list[NDArray[np.intp]] = []
-        columns: list[NDArray[np.intp]] = []
+        columns: list[NDArray[np.integer]] = []
         own, anywhere = [0] * len(terms), [0] * len(terms)
         end = 0
         for layer, postings, first_column in zip(self._layers, self._postings, self._first_columns, strict=False):
@@ -137,8 +138,10 @@ class TermScorer:
                     end += size
             layer_ends.append(end)
             if rows:
-                documents.append(_gathered(postings.documents, rows, layer.start))
-                columns.append(_gathered(postings.columns, rows, first_column))
+                held = np.concatenate([postings.documents[row] for row in rows], dtype=np.intp)
+                held_columns = np.concatenate([postings.columns[row] for row in rows])
+                documents.append(held + layer.start if layer.start else held)
+                columns.append(held_columns + np.intp(first_column) if first_column else held_columns)
         run_ends = np.array(run_sizes, dtype=np.intp).cumsum()
         every, every_column = _joined(documents), _joined(columns)
         self._leave_out_dead(run_terms, run_ends, every, every_column, own, anywhere)
@@ -221,7 +224,7 @@ class TermScorer:
         run_terms: Sequence[int],
         run_ends: NDArray[np.intp],
         documents: NDArray[np.intp],
-        columns: NDArray[np.intp],
+        columns: NDArray[np.integer],
         own: list[int],
         anywhere: list[int],
     ) -> None:
@@ -254,15 +257,7 @@ class TermScorer:
         return lengths
 
 
-def _gathered(values: NDArray[np.integer], rows: Sequence[slice], first: int) -> NDArray[np.intp]:
-    """The rows of `values` one behind another, each number raised by `first`."""
-    gathered = np.concatenate([values[row] for row in rows], dtype=np.intp)
-    if first:
-        gathered += first
-    return gathered
-
-
-def _joined(parts: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+def _joined(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.integer]:
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+    return np.concatenate(parts) if parts else _NO_NUMBERS

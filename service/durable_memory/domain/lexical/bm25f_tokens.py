@@ -69,9 +69,13 @@ def bm25f_tokens(text: str) -> list[str]:
 
 def bm25f_query_tokens(text: str) -> frozenset[str]:
     """The distinct tokens of a query without its stop words, or with them where nothing else is left."""
+    folded = fold(text)
+    if folded.isascii():
+        words = _ASCII_WORD.findall(folded)
+        return frozenset([stem(word) for word in words if word not in STOP_WORDS] or map(stem, words))
     every: set[str] = set()
     telling: set[str] = set()
-    for run, word in _CJK_RUN_OR_WORD.findall(fold(text)):
+    for run, word in _CJK_RUN_OR_WORD.findall(folded):
         if run:
             telling.update(_run_tokens(run))
         else:

@@ -84,12 +84,12 @@ class LexicalHit:
 
     `rank` counts from 1. `matched_terms` are tokens of the profile, sorted, as it compares them (stemmed, bigrams).
     `matched_share` is 0..1: for the coverage profile the score itself, for bm25f the part of the query's total idf
-    that the matched terms have.
+    that the matched terms have. Both are left out where nobody asks for them.
     """
 
     node_id: str
     revision: int
     score: float
     rank: int
-    matched_terms: tuple[str, ...]
-    matched_share: float
+    matched_terms: tuple[str, ...] = ()
+    matched_share: float = 0.0

@@ -19,6 +19,7 @@ class ServingLayer:
     def __init__(self) -> None:
         self._refusal: DomainError | None = not_serving("starting", "the server is starting")
         self._draining = False
+        self._arrived = 0
         self._endless: set[asyncio.Task[object]] = set()
         self._told: set[asyncio.Task[object]] = set()
 
@@ -43,7 +44,16 @@ class ServingLayer:
             self._told.add(task)
             task.cancel()
 
+    async def silence(self, seconds: float, *, most_seconds: float) -> None:
+        """Return when no call has come in for `seconds`, or after `most_seconds`."""
+        for _ in range(max(1, round(most_seconds / seconds))):
+            arrived = self._arrived
+            await asyncio.sleep(seconds)
+            if arrived == self._arrived:
+                return
+
     async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
+        self._arrived += 1
         # An endless stream that gets in after the others were told would hold up the drain.
         if self._refusal is not None and (call.method.startswith(PRODUCT_PREFIX) or (self._draining and call.endless)):
             raise self._refusal.with_metadata()

@@ -1,0 +1,47 @@
+"""Which adapters stand beside which store."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
+from durable_memory.adapters.redis import RedisLeaseStore, RedisVectorIndex
+from durable_memory.adapters.runtime import ManualClock, SystemIds
+from durable_memory.adapters.sqlite.vector_index import SqliteVectorIndex
+from durable_memory.config import EmbeddingSettings, Settings, SettingsError, VectorSettings
+from durable_memory.main import build_store
+from durable_memory.semantic_parts import build_semantic_parts
+from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl
+
+LOCAL = EmbeddingSettings(provider="local")
+REDIS = VectorSettings.model_validate({"redis_url": "redis://127.0.0.1:1"})
+
+
+def parts(**settings):
+    chosen = Settings(**settings)
+    ids = SystemIds()
+    return build_semantic_parts(chosen, build_store(chosen, ids), ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), ids)
+
+
+def test_without_an_embedder_there_are_no_parts():
+    assert parts(store=MemoryUrl()) is None
+
+
+@pytest.mark.parametrize(
+    ("store", "index"), [(MemoryUrl(), MemoryVectorIndex), (SqliteUrl(Path("a.db")), SqliteVectorIndex)]
+)
+def test_an_embedded_store_keeps_its_own_index(store, index):
+    assert isinstance(parts(store=store, embedding=LOCAL).index, index)
+
+
+@pytest.mark.parametrize("store", [SqliteUrl(Path("a.db")), PostgresUrl("postgresql://h/d")])
+def test_a_redis_server_that_is_named_has_index_and_leases(store):
+    made = parts(store=store, embedding=LOCAL, vectors=REDIS)
+    assert isinstance(made.index, RedisVectorIndex)
+    assert isinstance(made.leases, RedisLeaseStore)
+
+
+def test_a_shared_store_needs_a_shared_index():
+    with pytest.raises(SettingsError, match="VECTORS_REDIS_URL"):
+        parts(store=PostgresUrl("postgresql://h/d"), embedding=LOCAL)
