@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from durable_memory.domain.lexical.bm25f import (
 )
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE
 
+_Number = TypeVar("_Number", bound=np.integer)
 _WEIGHTS: Final = np.array(FIELD_WEIGHTS).reshape(-1, 1)
 _ROUNDING: Final = 1.0 + 1e-9
 """More than what the roundings of a score can add to it."""
@@ -143,7 +144,7 @@ class TermScorer:
                 documents.append(held + layer.start if layer.start else held)
                 columns.append(held_columns + np.intp(first_column) if first_column else held_columns)
         run_ends = np.array(run_sizes, dtype=np.intp).cumsum()
-        every, every_column = _joined(documents), _joined(columns)
+        every, every_column = _joined(documents or [_NO_NUMBERS]), _joined(columns or [_NO_NUMBERS])
         self._leave_out_dead(run_terms, run_ends, every, every_column, own, anywhere)
         frequencies = [in_own or around for in_own, around in zip(own, anywhere, strict=True)]
         weights = list(map(self._weight, frequencies))
@@ -257,7 +258,5 @@ class TermScorer:
         return lengths
 
 
-def _joined(parts: Sequence[NDArray[np.integer]]) -> NDArray[np.integer]:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else _NO_NUMBERS
+def _joined(parts: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
