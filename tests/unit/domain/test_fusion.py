@@ -1,0 +1,119 @@
+"""How the lexical and the semantic branch become one ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from durable_memory.domain.semantic.fusion import (
+    BRANCH_CUT,
+    CONVEX_PROFILE,
+    FUSION_PROFILES,
+    RRF_PROFILE,
+    Found,
+    SemanticBranch,
+    convex,
+    reciprocal_rank,
+)
+
+
+def hits(**scores: float) -> list[Found]:
+    return [Found(node_id, score) for node_id, score in scores.items()]
+
+
+def branch(found: Sequence[Found], *, limit: int = 100, floor: float = 0.0) -> SemanticBranch:
+    return SemanticBranch(found=found, candidate_limit=limit, similarity_floor=floor)
+
+
+NOTHING = branch([])
+
+
+def near(**scores: float) -> object:
+    return pytest.approx(scores)
+
+
+# Convex
+
+
+def test_without_any_hit_there_is_no_score():
+    assert convex([], NOTHING) == {}
+
+
+def test_a_single_hit_of_either_branch_has_all_of_the_branch():
+    assert convex(hits(a=3.2), NOTHING) == near(a=0.7)
+    assert convex([], branch(hits(a=0.4))) == near(a=0.3)
+    assert convex(hits(a=3.2), branch(hits(a=0.4))) == near(a=1.0)
+
+
+def test_a_branch_adds_nothing_for_what_it_missed():
+    assert convex(hits(a=2.0, b=1.0), branch(hits(b=0.5, c=0.25))) == near(a=0.7, b=0.35 + 0.3, c=0.15)
+
+
+def test_words_without_any_score_add_nothing():
+    assert convex(hits(a=0.0), branch(hits(b=0.5))) == near(a=0.0, b=0.3)
+
+
+def test_with_fewer_hits_than_the_limit_the_floor_of_the_model_counts_as_nothing():
+    assert convex([], branch(hits(a=0.9, b=0.8, c=0.7), floor=0.7)) == near(a=0.3, b=0.15, c=0.0)
+
+
+def test_a_hit_below_the_floor_of_the_model_counts_as_nothing_and_not_as_less():
+    assert convex([], branch(hits(a=0.9, b=0.1), floor=0.7)) == near(a=0.3, b=0.0)
+
+
+def test_with_exactly_as_many_hits_as_the_limit_the_last_of_them_counts_as_nothing():
+    assert convex([], branch(hits(a=0.9, b=0.8, c=0.7), limit=3)) == near(a=0.3, b=0.15, c=0.0)
+
+
+def test_where_the_best_of_few_is_below_the_floor_of_the_model_the_order_is_kept():
+    assert convex([], branch(hits(a=0.6, b=0.5, c=0.4), floor=0.7)) == near(a=0.3, b=0.15, c=0.0)
+
+
+def test_where_the_best_of_few_is_just_at_the_floor_of_the_model_the_order_is_kept():
+    assert convex([], branch(hits(a=0.7, b=0.5), floor=0.7)) == near(a=0.3, b=0.0)
+
+
+@pytest.mark.parametrize("limit", [2, 100])
+def test_all_hits_of_a_level_branch_have_all_of_it(limit):
+    assert convex([], branch(hits(a=0.5, b=0.5 - 1e-9), limit=limit, floor=0.5)) == near(a=0.3, b=0.3)
+
+
+def test_a_single_hit_that_fills_the_limit_has_all_of_the_branch():
+    assert convex([], branch(hits(a=-0.2), limit=1)) == near(a=0.3)
+
+
+def test_negative_cosines_are_ordered_like_others():
+    assert convex([], branch(hits(a=-0.1, b=-0.2, c=-0.3))) == near(a=0.3, b=0.15, c=0.0)
+    assert convex([], branch(hits(a=0.2, b=-0.2), limit=2)) == near(a=0.3, b=0.0)
+
+
+# Reciprocal ranks
+
+
+def test_ranks_begin_at_one_and_both_branches_weigh_the_same():
+    scores = reciprocal_rank(hits(a=9.0, b=1.0), branch(hits(b=0.9, c=0.1)))
+    assert scores == near(a=1 / 61, b=1 / 62 + 1 / 61, c=1 / 62)
+
+
+def test_the_sizes_of_scores_have_no_part_in_reciprocal_ranks():
+    assert reciprocal_rank(hits(a=9.0, b=1.0), NOTHING) == reciprocal_rank(hits(a=0.2, b=0.1), NOTHING)
+
+
+def test_two_that_change_places_between_the_branches_are_tied():
+    scores = reciprocal_rank(hits(a=2.0, b=1.0), branch(hits(b=0.9, a=0.8)))
+    assert scores["a"] == scores["b"]
+
+
+def test_the_best_of_each_branch_alone_are_tied():
+    scores = reciprocal_rank(hits(a=2.0), branch(hits(b=0.9)))
+    assert scores == near(a=1 / 61, b=1 / 61)
+
+
+# Both
+
+
+@pytest.mark.parametrize("profile", [CONVEX_PROFILE, RRF_PROFILE])
+def test_no_more_than_the_cut_of_the_lexical_branch_takes_part(profile):
+    words = [Found(f"n{place:03}", 200.0 - place) for place in range(BRANCH_CUT + 1)]
+    assert set(FUSION_PROFILES[profile](words, NOTHING)) == {hit.node_id for hit in words[:BRANCH_CUT]}
