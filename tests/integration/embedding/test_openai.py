@@ -481,6 +481,7 @@ async def test_neither_key_nor_text_gets_into_an_error_or_a_log_or_a_description
     while context is not None:
         assert isinstance(context, EmbeddingError), "exceptions of the client hold the request"
         context = context.__cause__ or context.__context__
+    assert not {record.name.partition(".")[0] for record in caplog.records} & {"openai", "httpx2", "httpcore2"}
     for text in shown:
         assert _KEY not in text
         assert _TEXT not in text

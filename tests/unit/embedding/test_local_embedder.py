@@ -127,6 +127,21 @@ async def test_what_takes_too_long_is_given_up_on_but_never_run_beside_something
     await embedder.close()
 
 
+async def test_what_was_given_up_on_keeps_its_turn_until_it_ends_so_that_questions_still_go_first(embedder, model):
+    model.gate.clear()
+    given_up = asyncio.create_task(embedder.embed_query("given up"))
+    await wait_until_async(lambda: len(model.calls) == 2)
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    passages = asyncio.create_task(embedder.embed_passages(["a"]))
+    await asyncio.sleep(0)
+    question = asyncio.create_task(embedder.embed_query("q"))
+    await asyncio.sleep(0)
+    model.gate.set()
+    await asyncio.gather(passages, question)
+    assert model.calls[1:] == [["q:given up"], ["q:q"], ["p:a"]]
+
+
 async def test_a_cancelled_caller_leaves_the_thread_to_the_next(embedder, model):
     model.gate.clear()
     first = asyncio.create_task(embedder.embed_query("first"))

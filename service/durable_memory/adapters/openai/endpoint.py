@@ -46,7 +46,7 @@ class Endpoint:
         self._max_answer_bytes = (
             settings.batch_max_texts * MAX_DIMENSION * _ANSWER_BYTES_PER_NUMBER + _ANSWER_BYTES_BESIDE
         )
-        for name in _LOGGERS:  # below this level they log inputs and addresses
+        for name in _LOGGERS:  # below this level they log addresses, and have logged inputs
             logging.getLogger(name).setLevel(logging.WARNING)
         key = settings.api_key
         self._headers = {
