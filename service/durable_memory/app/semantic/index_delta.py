@@ -78,7 +78,8 @@ def lay_out(
 ) -> StagedSegments:
     """Keep what stands, mark what goes, add new segments; merge small and mostly dead ones on the way.
 
-    `vectors` are float32 by text digest, `new_ids` unused segment ids. A delta of one node adds a small segment; after
+    `vectors` are float32 by text digest, `new_ids` as many unused segment ids as are
+    asked for. A delta of one node adds a small segment; after
     some of them they are merged, so that its cost does not grow with the namespace.
     """
     gone = delta.removed | delta.replaced
@@ -123,12 +124,6 @@ def lay_out(
             )
         )
     return StagedSegments(entries=tuple(kept), staged=staged)
-
-
-def segments_needed(records: int) -> int:
-    """The most new segments that `lay_out` uses for so many new records, merges included."""
-    merged = _MOST_SMALL * _SMALL + RECORDS_PER_SEGMENT
-    return -(-(records + merged) // RECORDS_PER_SEGMENT) + 1
 
 
 def _without(block: Block, gone: set[str]) -> SegmentEntry:

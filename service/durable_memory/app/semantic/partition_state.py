@@ -41,6 +41,10 @@ class PartitionState:
     def history_digest(self) -> str:
         return INDEX_HISTORY_START if self.manifest is None else self.manifest.history_digest
 
+    @property
+    def lists_segments(self) -> bool:
+        return self.manifest is not None and bool(self.manifest.segments)
+
 
 async def judge(index: VectorIndex, records: SemanticRecords, partition: Partition) -> PartitionState:
     """Read index and repository, and compare.

@@ -18,7 +18,6 @@ from durable_memory.app.semantic.index_delta import (
     StagedSegments,
     lay_out,
     live_records,
-    segments_needed,
 )
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
@@ -187,7 +186,7 @@ class _Refresh:
         view = await self._usable_view(state)
         delta = IndexDelta()
         head = await self._take_in(delta, view, self._source_of(state, view))
-        if delta.empty and state.state is IndexState.CURRENT and (view is not None or not head.active_count):
+        if delta.empty and state.state is IndexState.CURRENT and (view is not None or not state.lists_segments):
             return await self._unchanged(state, head)
         if delta.empty and state.state is IndexState.NOT_BUILT and head.active_count == 0:
             return await self._unchanged(state, head)
@@ -369,7 +368,7 @@ class _Refresh:
             self._found,
             dimension=self._generation.dimension,
             width=self._service._limits.width,
-            new_ids=[self._service._ids.random_hex(12) for _ in range(segments_needed(len(delta.wanted)))],
+            new_ids=iter(lambda: self._service._ids.random_hex(12), None),
         )
 
     def _check_budget(self, laid_out: StagedSegments) -> None:

@@ -198,8 +198,10 @@ async def semantic_process(
         ),
     )
     await app.start()
-    yield SemanticWorld(store=store, clock=backing.clock, ids=ids, app=app, backing=backing, embedder=embedder)
-    await app.close()
+    try:
+        yield SemanticWorld(store=store, clock=backing.clock, ids=ids, app=app, backing=backing, embedder=embedder)
+    finally:
+        await app.close()
 
 
 def found_ids(answer: RecallAnswer) -> Sequence[str]:
