@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Further flags of pytest: make test PYTEST='-n 2 -k recall'
-PYTEST ?= -q
+# Flags of pytest; two workers, each file in one of them. One after the other: make test PYTEST=-q
+PYTEST ?= -q -n 2 --dist loadfile
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 

@@ -22,6 +22,9 @@ GET_CHANGE_TOKEN = "RepositoryService.GetChangeToken"
 
 REMEMBERED = memory_service_pb2.RememberResponse(citation=citation(), change_token=token(1))
 LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
+CUT = Refusal(grpc.StatusCode.CANCELLED)
+"""How a server that stops ends a call that has reached it, and that it has not begun."""
+
 OUTCOME_UNKNOWN = Refusal(grpc.StatusCode.UNAVAILABLE, "OUTCOME_UNKNOWN")
 NOT_SERVING = Refusal(grpc.StatusCode.UNAVAILABLE, "NOT_SERVING", {"state": "draining"})
 IN_PROGRESS = Refusal(grpc.StatusCode.ABORTED, "REQUEST_IN_PROGRESS", retry_after_ms=10)
@@ -34,7 +37,7 @@ def hasty_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.001)
 
 
-@pytest.mark.parametrize("obstacle", [LOST, OUTCOME_UNKNOWN, NOT_SERVING, IN_PROGRESS, OVERLOADED])
+@pytest.mark.parametrize("obstacle", [LOST, CUT, OUTCOME_UNKNOWN, NOT_SERVING, IN_PROGRESS, OVERLOADED])
 async def test_what_may_pass_is_repeated_with_the_same_request_id(
     obstacle: Refusal, service: FakeService, memory: MemoryClient
 ):
@@ -49,7 +52,7 @@ async def test_what_may_pass_is_repeated_with_the_same_request_id(
 
 
 def test_the_blocking_twin_repeats_alike(service: FakeService, blocking_memory: BlockingMemoryClient):
-    service.will_answer(REMEMBER, LOST, IN_PROGRESS, REMEMBERED)
+    service.will_answer(REMEMBER, CUT, IN_PROGRESS, REMEMBERED)
 
     blocking_memory.remember("The user prefers tea.")
 

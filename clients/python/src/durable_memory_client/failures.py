@@ -38,11 +38,15 @@ class FailedCall(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """What was tried. `request_id` is None for a call that changes nothing; `attempts` counts from 1."""
+    """What was tried. `request_id` is None for a call that changes nothing; `attempts` counts from 1.
+
+    `unary`: the caller's own cancellation of such a call ends its task, and never comes as a status.
+    """
 
     method: str
     request_id: str | None
     attempts: int
+    unary: bool = False
 
 
 def error_of_call(error: grpc.RpcError, attempted: Attempted) -> MemoryServiceError:
@@ -51,6 +55,9 @@ def error_of_call(error: grpc.RpcError, attempted: Attempted) -> MemoryServiceEr
     code = failed.code()
     headers = [*(failed.initial_metadata() or ()), *(failed.trailing_metadata() or ())]
     info, retry_after = _rich_details(headers)
+    if info is None and code is grpc.StatusCode.CANCELLED and attempted.unary:
+        # A server that stops ends what has reached it but was not begun in this way: an outage, not the caller's wish.
+        code = grpc.StatusCode.UNAVAILABLE
     if info is None:
         reason, metadata = _LOCAL_REASONS.get(code), {}
     else:

@@ -80,7 +80,8 @@ class Calls:
             try:
                 response = self._transport.unary(method, request, _remaining(ends_at))
             except grpc.RpcError as failed:
-                error = error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=attempt))
+                attempted = Attempted(method=method.name, request_id=request_id, attempts=attempt, unary=True)
+                error = error_of_call(failed, attempted)
                 delay = method.policy.delay(error, attempt, None if patience is None else patience.attempts)
                 if delay is None or (ends_at is not None and time.monotonic() + delay >= ends_at):
                     raise error from failed
