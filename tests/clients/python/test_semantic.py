@@ -1,5 +1,6 @@
 """Refreshing and looking at the vector index: progress, receipts, lost connections."""
 
+import gc
 from datetime import UTC, datetime, timedelta
 
 import grpc
@@ -124,7 +125,11 @@ async def test_leaving_the_loop_ends_the_refresh(service: FakeService, memory: M
         assert step.phase == "EMBEDDING"
         break
 
-    await wait_until_async(waiting.left.is_set)
+    def left() -> bool:
+        gc.collect()  # the loop leaves its iterator to the collector, which may be in no hurry
+        return waiting.left.is_set()
+
+    await wait_until_async(left)
 
 
 async def test_status_has_everything_that_the_service_said(service: FakeService, memory: MemoryClient):

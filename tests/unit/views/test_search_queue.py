@@ -23,6 +23,7 @@ class CountingIndex(LexicalIndex):
     """An index that knows how many searches it was given at once."""
 
     __slots__ = ("at_once",)
+    at_once: list[int]
 
     def search_all(self, searches: Sequence[Search]) -> list[list[LexicalHit]]:
         self.at_once.append(len(searches))
@@ -103,10 +104,8 @@ async def test_searches_wait_for_others_once_calls_come_in_numbers() -> None:
 
 async def test_searches_of_different_indexes_do_not_mix() -> None:
     small, large, queue, (search, *_) = index_of(20), index_of(200), SearchQueue(), searches(1)
-    assert await asyncio.gather(queue.search(small, search), queue.search(large, search)) == [
-        alone(small, search),
-        alone(large, search),
-    ]
+    found = await asyncio.gather(queue.search(small, search), queue.search(large, search))
+    assert list(found) == [alone(small, search), alone(large, search)]
 
 
 async def test_a_search_that_fails_fails_alone() -> None:
