@@ -82,7 +82,7 @@ async def test_searches_that_arrive_together_are_answered_together() -> None:
     assert index.at_once == [16, 16, 8]
 
 
-async def test_searches_wait_for_others_once_calls_come_in_numbers() -> None:
+async def test_searches_wait_for_others_while_they_do_not_come_alone() -> None:
     index, queue, (one, other, *_) = index_of(200), SearchQueue(), searches(9)
 
     async def later() -> list[LexicalHit]:
@@ -90,16 +90,18 @@ async def test_searches_wait_for_others_once_calls_come_in_numbers() -> None:
             await asyncio.sleep(0)
         return await queue.search(index, other)
 
-    await asyncio.gather(queue.search(index, one), later())
-    assert index.at_once == [1, 1]
-    await asyncio.gather(queue.search(index, one), queue.search(index, other))
-    index.at_once.clear()
-    await asyncio.gather(queue.search(index, one), later())
-    assert index.at_once == [2]
+    async def sizes() -> list[int]:
+        index.at_once.clear()
+        await asyncio.gather(queue.search(index, one), later())
+        return list(index.at_once)
+
+    assert await sizes() == [2]
     await queue.search(index, one)
-    index.at_once.clear()
-    await asyncio.gather(queue.search(index, one), later())
-    assert index.at_once == [1, 1]
+    assert await sizes() == [1, 1]
+    for _ in range(13):
+        await queue.search(index, one)
+    assert await sizes() == [2], "the sixteenth looks whether others come by now"
+    assert await sizes() == [2]
 
 
 async def test_searches_of_different_indexes_do_not_mix() -> None:

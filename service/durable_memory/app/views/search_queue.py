@@ -1,8 +1,8 @@
 """Searches that wait together are answered together, so that a recall takes two thirds of the time at 64 callers.
 
 Most of what a search costs is the same for one query and for ten. But the server accepts one call after the other, and
-a search that is answered at once keeps the next from being accepted. So while calls come in numbers, a search waits a
-few turns of the event loop for others to arrive; a caller who is alone waits for one turn, some microseconds.
+a search that is answered at once keeps the next from being accepted. So while calls come in numbers, a search waits for
+others to arrive, some turns of the event loop; a caller who is alone most often waits for one turn, some microseconds.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from durable_memory.domain.lexical.query import LexicalHit
 _TOGETHER: Final = 16
 """More take hardly less time each, and the event loop would stand still for longer."""
 
-_PATIENCE: Final = 5
+_PATIENCE: Final = 10
 """Turns of the event loop without a new search before those that wait are answered. A turn takes some microseconds, and
-it takes two or three of them to accept a call and to read its request."""
+a call that is there already is accepted and read within these; with half as many, some batches never come about."""
+
+_PROBE: Final = 16
+"""Where searches come alone, one in so many waits all the same, to see whether others come by now."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +38,7 @@ class SearchQueue:
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
-        self._patience = 0
+        self._alone = 0  # searches in a row
 
     async def search(self, index: LexicalIndex, search: Search) -> list[LexicalHit]:
         """What `index.search` has, on the event loop: for searches that are short.
@@ -46,7 +49,7 @@ class SearchQueue:
         waiting = _Waiting(index, search, loop.create_future())
         self._waiting.append(waiting)
         if len(self._waiting) == 1:
-            loop.call_soon(self._look, loop, 1, self._patience)
+            loop.call_soon(self._look, loop, 1, 0 if self._alone % _PROBE else _PATIENCE)
         return await waiting.hits
 
     def _look(self, loop: asyncio.AbstractEventLoop, before: int, patience: int) -> None:
@@ -58,7 +61,7 @@ class SearchQueue:
         waiting, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
         if self._waiting:
             loop.call_soon(self._look, loop, len(self._waiting), _PATIENCE)
-        self._patience = _PATIENCE if count > 1 else 0
+        self._alone = 0 if count > 1 else self._alone + 1
         for index in {id(one.index): one.index for one in waiting}.values():
             _answer(index, [one for one in waiting if one.index is index and not one.hits.done()])
 
