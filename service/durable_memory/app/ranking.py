@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from durable_memory.app.recall_result import (
     BranchScore,
@@ -36,8 +36,7 @@ _INLINE_WORK: Final = 10_000_000
 that most often, so a thread would cost more than the event loop can lose."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """One memory of a ranking, at the revision that the view has of it."""
 
     node_id: str

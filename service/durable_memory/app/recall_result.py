@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from typing import NamedTuple
 
 from durable_memory.app.access import AccessOutcome
 from durable_memory.app.views.explanation import LexicalExplanation
@@ -53,8 +54,7 @@ class Degradation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class BranchScore:
+class BranchScore(NamedTuple):
     """A hit's place, from 1, and score in one branch, before fusion."""
 
     rank: int

@@ -28,7 +28,7 @@ class Namespace:
     @property
     def key(self) -> bytes:
         """32 bytes that stand for this namespace in every store, cache and cursor; see `namespace_key`."""
-        return namespace_key(self)
+        return namespace_key(self.tenant_id, self.principal_id, self.scope_id)
 
     @property
     def label(self) -> str:
@@ -37,11 +37,6 @@ class Namespace:
 
 
 @lru_cache(maxsize=65_536)
-def namespace_key(namespace: Namespace) -> bytes:
+def namespace_key(tenant_id: str, principal_id: str, scope_id: str) -> bytes:
     """SHA-256 over the three parts, each with its length before it: `("a:b", "c")` and `("a", "b:c")` differ."""
-    return digest_bytes(
-        "namespace/v1",
-        namespace.tenant_id.encode(),
-        namespace.principal_id.encode(),
-        namespace.scope_id.encode(),
-    )
+    return digest_bytes("namespace/v1", tenant_id.encode(), principal_id.encode(), scope_id.encode())

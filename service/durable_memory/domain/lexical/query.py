@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from durable_memory.domain.lexical.bm25f_tokens import fold
 from durable_memory.domain.lexical.document import IndexedDocument
@@ -78,8 +78,7 @@ def _within(time: datetime | None, start: datetime | None, end: datetime | None)
 ANY_DOCUMENT: Final = LexicalFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalHit:
+class LexicalHit(NamedTuple):
     """One document that a query found.
 
     `rank` counts from 1. `matched_terms` are tokens of the profile, sorted, as it compares them (stemmed, bigrams).

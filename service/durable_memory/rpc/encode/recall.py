@@ -110,9 +110,10 @@ def _fill(message: pb.RecallHit, hit: RecallHit, *, with_surroundings: bool) -> 
         message.related_to_node_id = hit.related_to
     if with_surroundings:
         message.surroundings.extend(hit.node.surroundings)
-    for relation in hit.relations:
-        message.relations.add(kind=number(relation.kind), node_id=relation.node_id, status=number(relation.status))
-    message.disputed = hit.disputed
+    if hit.relations:
+        message.disputed = hit.disputed
+        for relation in hit.relations:
+            message.relations.add(kind=number(relation.kind), node_id=relation.node_id, status=number(relation.status))
     set_duration(message.freshness.age, hit.age)
 
 
