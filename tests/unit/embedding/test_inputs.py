@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from durable_memory.adapters.embedding.inputs import InputForm, batches
+from durable_memory.adapters.embedding.inputs import InputForm, batches, windows
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 
 
@@ -60,6 +60,19 @@ def test_a_batch_is_full_by_count_or_by_bytes_and_a_long_text_is_one_of_its_own(
         ["e"],
     ]
     assert list(batches([], max_texts=2, max_bytes=5)) == []
+
+
+def test_a_long_text_is_cut_into_pieces_of_whole_characters_without_empty_ones():
+    assert windows("记忆力 ab", 6) == ["记忆", "力 ab"]
+    assert windows("a" + " " * 10 + "b", 4) == ["a   ", "   b"]
+    assert windows("short", 100) == ["short"]
+
+
+@given(st.text(max_size=40), st.integers(4, 20))
+def test_pieces_hold_all_that_is_no_space_in_order_and_within_the_bound(text, max_bytes):
+    pieces = windows(text, max_bytes)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(piece.strip() and len(piece.encode()) <= max_bytes for piece in pieces)
 
 
 @given(st.lists(st.text(max_size=12)), st.integers(1, 5), st.integers(1, 30))

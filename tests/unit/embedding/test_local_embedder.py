@@ -19,6 +19,7 @@ class _Model:
     name = "stub-model"
     form = InputForm(query_prefix="q:", passage_prefix="p:", query_max_bytes=8)
     similarity_floor = 0.25
+    window_bytes = 10
     batch_texts = 2
     batch_bytes = 100
 
@@ -68,7 +69,7 @@ async def embedder(model) -> AsyncIterator[LocalEmbedder]:
 async def test_its_generation_says_which_model_how_it_is_fed_and_what_it_makes(embedder):
     generation = await embedder.open()
     assert (generation.provider, generation.model, generation.dimension) == ("stub", "stub-model", DIMENSION)
-    assert generation.revision == f"1.0+abc;{_Model.form.label}"
+    assert generation.revision == f"1.0+abc;{_Model.form.label};window=10"
     assert generation.similarity_floor == 0.25
 
 
@@ -79,6 +80,15 @@ async def test_texts_get_their_vectors_in_their_order_in_batches(embedder, model
     expected = np.array(numbers_of("p:c"))
     np.testing.assert_allclose(floats(vectors[2]), expected / np.linalg.norm(expected), atol=1e-6)
     assert await embedder.embed_passages([]) == []
+
+
+async def test_a_long_passage_is_given_in_pieces_and_stands_in_their_middle(embedder, model):
+    first, long, last = await embedder.embed_passages(["a", "bbbbbbbbccccc", "d"])
+    assert model.calls[1:] == [["p:a", "p:bbbbbbbb"], ["ccccc", "p:d"]]
+    pieces = [np.array(numbers_of(text)) for text in ("p:bbbbbbbb", "ccccc")]
+    expected = sum(weight * piece / np.linalg.norm(piece) for weight, piece in zip((10, 5), pieces, strict=True))
+    np.testing.assert_allclose(floats(long), expected / np.linalg.norm(expected), atol=1e-6)
+    assert [first, last] == await embedder.embed_passages(["a", "d"])
 
 
 async def test_a_question_has_its_own_prefix_and_cap(embedder, model):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from durable_memory.adapters.embedding.vectors import MAX_DIMENSION, unit_vectors
+from durable_memory.adapters.embedding.vectors import MAX_DIMENSION, mean_vector, unit_vectors
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.fixture_embedder import floats
 
@@ -68,3 +68,16 @@ def test_what_is_no_number_is_refused():
 def test_whatever_is_finite_and_not_zero_has_length_one_afterwards(row):
     (vector,) = unit_vectors([row], count=1, dimension=None)
     assert np.linalg.norm(floats(vector).astype(np.float64)) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_middle_of_vectors_has_length_one_and_leans_to_the_heavier():
+    one, other = unit_vectors([[1.0, 0.0], [0.0, 1.0]], count=2, dimension=2)
+    np.testing.assert_allclose(floats(mean_vector([one, other], [3, 4])), [0.6, 0.8], atol=1e-7)
+    assert mean_vector([one], [5]) == one
+
+
+def test_vectors_that_cancel_each_other_out_have_no_middle():
+    one, opposite = unit_vectors([[1.0, 0.0], [-1.0, 0.0]], count=2, dimension=2)
+    with pytest.raises(EmbeddingError) as failed:
+        mean_vector([one, opposite], [1, 1])
+    assert failed.value.failure is EmbeddingFailure.ZERO_VECTOR

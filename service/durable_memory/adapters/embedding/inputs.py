@@ -52,6 +52,17 @@ def _fit(text: str, max_bytes: int) -> str:
     return fitted
 
 
+def windows(text: str, max_bytes: int) -> list[str]:
+    """`text` in pieces of at most `max_bytes` (4 or more) of UTF-8, whole characters; those of nothing but space left out."""
+    pieces = []
+    while text:
+        piece = cut(text, max_bytes)
+        text = text[len(piece) :]
+        if piece.strip():
+            pieces.append(piece)
+    return pieces
+
+
 def batches(texts: Sequence[str], *, max_texts: int, max_bytes: int) -> Iterator[Sequence[str]]:
     """`texts` in order, in runs of at most `max_texts` and `max_bytes` of UTF-8; a longer text is a run of its own."""
     start = size = 0

@@ -47,3 +47,16 @@ def unit_vectors(rows: Sequence[Sequence[float]] | NDArray[Any], *, count: int, 
     matrix = matrix / largest
     matrix /= np.sqrt(np.square(matrix).sum(axis=1, keepdims=True))
     return [row.tobytes() for row in matrix.astype("<f4")]
+
+
+def mean_vector(vectors: Sequence[Vector], weights: Sequence[float]) -> Vector:
+    """The unit vector in the middle of others, each counted by its weight.
+
+    Raises: EmbeddingError (ZERO_VECTOR) where they cancel each other out.
+    """
+    if len(vectors) == 1:
+        return vectors[0]
+    matrix = np.stack([np.frombuffer(vector, dtype="<f4") for vector in vectors]).astype(np.float64)
+    mean = (matrix * np.asarray(weights, dtype=np.float64)[:, None]).sum(axis=0)
+    (vector,) = unit_vectors([mean], count=1, dimension=None)
+    return vector

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from durable_memory.adapters.embedding.inputs import batches
+from durable_memory.adapters.embedding.inputs import batches, windows
 from durable_memory.adapters.embedding.meter import Meter
-from durable_memory.adapters.embedding.vectors import unit_vectors
+from durable_memory.adapters.embedding.vectors import mean_vector, unit_vectors
 from durable_memory.adapters.local.model import LocalModel
 from durable_memory.adapters.local.model_thread import ModelThread
 from durable_memory.domain.semantic.generation import Generation
@@ -62,11 +62,16 @@ class LocalEmbedder:
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         thread, generation = self._opened()
         model = self._model
-        inputs = [model.form.passage(text) for text in texts]
-        vectors: list[Vector] = []
-        for run in batches(inputs, max_texts=model.batch_texts, max_bytes=model.batch_bytes):
-            vectors += await self._call(thread, model.passages, run, generation.dimension)
-        return vectors
+        pieces = [windows(model.form.passage(text), model.window_bytes) for text in texts]
+        flat = [piece for of_text in pieces for piece in of_text]
+        made: list[Vector] = []
+        for run in batches(flat, max_texts=model.batch_texts, max_bytes=model.batch_bytes):
+            made += await self._call(thread, model.passages, run, generation.dimension)
+        vectors = iter(made)
+        return [
+            mean_vector([next(vectors) for _ in of_text], [len(piece.encode()) for piece in of_text])
+            for of_text in pieces
+        ]
 
     async def embed_query(self, text: str) -> Vector:
         thread, generation = self._opened()
@@ -96,7 +101,7 @@ class LocalEmbedder:
         return Generation(
             provider=model.provider,
             model=model.name,
-            revision=f"{revision};{model.form.label}",
+            revision=f"{revision};{model.form.label};window={model.window_bytes}",
             dimension=len(vector) // 4,
             similarity_floor=model.similarity_floor,
         )

@@ -28,6 +28,9 @@ class LocalModel(Protocol):
     name: str
     form: InputForm
     similarity_floor: float
+    window_bytes: int
+    """The most that it is given at once: the mean of the pieces stands for a longer passage, and a question has to wait
+    for one piece only."""
     batch_texts: int
     """How many texts one turn takes. More than one only where that is faster: a question has to wait for it."""
     batch_bytes: int

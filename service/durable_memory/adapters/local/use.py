@@ -22,6 +22,7 @@ class UniversalSentenceEncoder:
     name = "universal-sentence-encoder-multilingual-v3"
     form = InputForm(query_max_bytes=2_048)
     similarity_floor = 0.06
+    window_bytes = form.passage_max_bytes
     batch_texts = 8
     batch_bytes = 4_096
 
