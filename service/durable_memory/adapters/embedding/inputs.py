@@ -53,7 +53,7 @@ def _fit(text: str, max_bytes: int) -> str:
 
 
 def windows(text: str, max_bytes: int) -> list[str]:
-    """`text` in pieces of at most `max_bytes` (4 or more) of UTF-8, whole characters; those of nothing but space left out."""
+    """`text` in pieces of at most `max_bytes` of UTF-8 (4 or more), whole characters; none is nothing but space."""
     pieces = []
     while text:
         piece = cut(text, max_bytes)
