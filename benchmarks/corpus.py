@@ -1,4 +1,10 @@
-"""Made-up text with the statistics of real text: word frequencies by Zipf's law, from a seed."""
+"""Made-up text with the statistics of real text, from a seed.
+
+A word's frequency falls with its rank as 1 / (rank + 10). That is how often words occur in the conversations of LoCoMo
+once the stop words are left out, which leave queries anyway: within a factor of two down to rank 1,000, the most
+frequent word at 1.3 % (there 1.6 %). With a flatter law frequent words would be rarer and recall faster. Without the
+10, which is Zipf's law for all words, every seventh word of a query would be a stop word.
+"""
 
 from __future__ import annotations
 
