@@ -97,7 +97,7 @@ def explain(
         return LexicalExplanation(node_id, None, terms, 0.0, 0.0, None, 0.0, LexicalCut.NOT_INDEXED)
     layer, local = found
     number = layer.start + local
-    (values,), (shares,) = scores.all(), scores.shares()
+    values, shares = scores.all(), scores.shares()
     passes = passing(stack.layers, filter)
     passed = values if passes is None else np.where(passes, values, 0.0)
     floor = min_relative_score * float(np.where(shares >= min_score, passed, 0.0).max())
@@ -115,7 +115,7 @@ def explain(
         kept = np.where((shares >= min_score) & (passed >= floor), passed, 0.0)
         cut = LexicalCut.LIMIT if place(stack.layers, kept, node_id, score, updated) > limit else None
     terms = tuple(
-        _explained(scorer, layer, local, term, frequency, weight, len(scores.matches.terms))
+        _explained(scorer, layer, local, term, frequency, weight, len(scores.terms))
         for term, frequency, weight in _statistics(scores)
     )
     return LexicalExplanation(node_id, int(layer.segment.revisions[local]), terms, score, share, rank, floor, cut)
@@ -143,7 +143,7 @@ def _refusal(layer: Layer, local: int, filter: LexicalFilter) -> LexicalCut | No
 
 def _statistics(scores: QueryScores) -> Iterable[tuple[str, int, float]]:
     """Each term with its document frequency and its weight."""
-    return zip(scores.matches.terms, scores.matches.frequencies, scores.matches.weights, strict=True)
+    return zip(scores.terms, scores.matches.frequencies, scores.matches.weights, strict=True)
 
 
 def _explained(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 import numpy as np
 
 from durable_memory.app.views.explanation import LexicalExplanation, explain
 from durable_memory.app.views.layers import Compaction, LayerStack
-from durable_memory.app.views.query_scores import QueryScores
+from durable_memory.app.views.query_scores import QueryScores, best_of
 from durable_memory.app.views.scoring import TermScorer
 from durable_memory.app.views.segment import Segment
 from durable_memory.app.views.selection import best, passing
@@ -24,8 +25,8 @@ from durable_memory.domain.lexical.query import (
     most_selective_terms,
 )
 
-_CELLS_AT_ONCE: Final = 262_144
-"""Queries that are answered together have so many scores, of all documents each; with more they leave the caches."""
+
+_NOTHING: Final[Iterable[tuple[tuple[str, ...], float]]] = repeat(((), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,44 +180,34 @@ class LexicalIndex:
             KeyError: the index has no such profile.
         """
         hits: list[list[LexicalHit]] = [[] for _ in searches]
-        if not self._stack.size:
-            return hits
-        together = max(1, _CELLS_AT_ONCE // self._stack.size)
         for profile in {search.profile for search in searches}:
             places = [place for place, search in enumerate(searches) if search.profile == profile]
-            for start in range(0, len(places), together):
-                some = places[start : start + together]
-                for place, found in zip(some, self._search([searches[n] for n in some], profile), strict=True):
-                    hits[place] = found
+            for place, found in zip(places, self._search([searches[place] for place in places], profile), strict=True):
+                hits[place] = found
         return hits
 
-    def _search(self, searches: Sequence[Search], profile: str) -> list[list[LexicalHit]]:
+    def _search(self, searches: Sequence[Search], profile: str) -> Iterator[list[LexicalHit]]:
         layers = self._stack.layers
-        scores = self._scores([search.query for search in searches], profile)
-        shares = scores.shares() if any(search.min_score > 0.0 for search in searches) else None
-        for place, search in enumerate(searches):
+        queries = [self._scores(search.query, profile) for search in searches]
+        for query, search in zip(queries, searches, strict=True):
             passes = passing(layers, search.filter)
+            # Before bounds are written to: for the coverage profile they are the shares.
+            too_low = query.shares() < search.min_score if search.min_score > 0.0 else None
             if passes is not None:
-                scores.bounds[place, ~passes] = 0.0
-            if shares is not None and search.min_score > 0.0:
-                scores.bounds[place, shares[place] < search.min_score] = 0.0
-        rankings = []
-        for search, (found, values) in zip(searches, scores.best([search.limit for search in searches]), strict=True):
-            if search.min_relative_score > 0.0 and len(found):
+                query.bounds[~passes] = 0.0
+            if too_low is not None:
+                query.bounds[too_low] = 0.0
+        found = best_of(queries, [search.limit for search in searches])
+        for query, search, (numbers, values) in zip(queries, searches, found, strict=True):
+            if search.min_relative_score > 0.0 and len(values):
                 reached = values >= search.min_relative_score * values.max()
-                found, values = found[reached], values[reached]
-            rankings.append(best(layers, found, values, search.limit))
-        wanted = [
-            [number for number, _ in ranking] if search.with_terms else []
-            for search, ranking in zip(searches, rankings, strict=True)
-        ]
-        return [
-            [
-                LexicalHit(*self._stack.identity(number), score, rank, *(matched[rank - 1] if matched else ()))
-                for rank, (number, score) in enumerate(ranking, start=1)
+                numbers, values = numbers[reached], values[reached]
+            ranking = best(layers, numbers, values, search.limit)
+            matched = query.matched([number for number, _ in ranking]) if search.with_terms else _NOTHING
+            yield [
+                LexicalHit(*self._stack.identity(number), score, rank, terms, share)
+                for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=False), start=1)
             ]
-            for ranking, matched in zip(rankings, scores.matched(wanted), strict=True)
-        ]
 
     def explain(
         self,
@@ -237,7 +228,7 @@ class LexicalIndex:
         return explain(
             self._stack,
             self._scorer(profile),
-            self._scores([query], profile),
+            self._scores(query, profile),
             node_id,
             limit=limit,
             filter=filter,
@@ -245,9 +236,13 @@ class LexicalIndex:
             min_relative_score=min_relative_score,
         )
 
-    def _scores(self, queries: Sequence[str], profile: str) -> QueryScores:
+    def _scores(self, query: str, profile: str) -> QueryScores:
         scorer = self._scorer(profile)
-        return QueryScores(scorer, [_terms(query, scorer) for query in queries], self._stack.size)
+        tokens = LEXICAL_PROFILES[profile].query_tokens(query)
+        # Only a choice among too many needs to know how frequent they are.
+        frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
+        terms = most_selective_terms(tokens, frequencies.__getitem__)
+        return QueryScores(scorer, terms, self._stack.size)
 
     def _scorer(self, profile: str) -> TermScorer:
         scorer = self._scorers.get(profile)
@@ -256,10 +251,3 @@ class LexicalIndex:
                 raise KeyError(profile)
             scorer = self._scorers.setdefault(profile, TermScorer(self._stack, profile))
         return scorer
-
-
-def _terms(query: str, scorer: TermScorer) -> tuple[str, ...]:
-    tokens = LEXICAL_PROFILES[scorer.profile].query_tokens(query)
-    # Only a choice among too many needs to know how frequent they are.
-    frequencies = scorer.frequencies(tuple(tokens)) if len(tokens) > QUERY_MAX_TERMS else {}
-    return most_selective_terms(tokens, frequencies.__getitem__)

@@ -2,10 +2,10 @@
 
 Every expression is evaluated elementwise in float64 in the order of the reference, so that both give the same bits.
 
-Two things make it fast. All terms of a query are worked on at once, because a call of NumPy costs a microsecond before
-it does anything, as much as the postings of most terms take. And few documents are scored: what a posting can add at
-most is known from its column of counts alone, whatever the lengths of the document's fields are, and that rules out all
-but some dozens of documents.
+Two things make it fast. All terms of a query are worked on at once, and queries that wait together share the steps that
+are short, because a call of NumPy costs a microsecond before it does anything. And few documents are scored: what a
+posting can add at most is known from its column of counts alone, whatever the lengths of the document's fields are, and
+that rules out all but some dozens of documents.
 """
 
 from __future__ import annotations
@@ -44,34 +44,28 @@ _COUNTED_AT_ONCE: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TermMatches:
-    """The postings of the terms of some queries in an index, dead documents included.
+    """The postings of the terms of a query in an index, dead documents included.
 
-    They stand in runs, each of one term of one query in one layer: layer by layer, and queries and their terms in order
-    within. So those of one document for one query are in the order of the terms.
+    They stand in runs, each of one term in one layer: layer by layer, and terms in order within. So those of one
+    document are in the order of the terms.
 
     Attributes:
-        terms: of all queries, one behind another; what is "for each term" has their order.
-        term_queries: for each term the place of its query.
-        run_terms: for each run the place of its term.
+        run_terms: for each run the place of its term among the terms.
         run_sizes: of each run, never 0.
         run_ends: intp [runs].
         layer_ends: where the matches in each layer end.
         documents: intp [matches], numbers within the index, ascending within a run.
-        cells: intp [matches], query x documents of the index + document: places in a table of all queries.
         columns: integer [matches], the column of each in the scorer's counts; empty for the coverage profile.
         frequencies: for each term the n of its idf, of living documents.
         weights: for each term its idf; for the coverage profile 1.
         run_weights: float64 [runs], the weight of the term of each.
     """
 
-    terms: Sequence[str]
-    term_queries: Sequence[int]
     run_terms: Sequence[int]
     run_sizes: Sequence[int]
     run_ends: NDArray[np.intp]
     layer_ends: Sequence[int]
     documents: NDArray[np.intp]
-    cells: NDArray[np.intp]
     columns: NDArray[np.integer]
     frequencies: Sequence[int]
     weights: Sequence[float]
@@ -81,9 +75,13 @@ class TermMatches:
         """float64 [matches]: the weight of the term of each."""
         return self.run_weights.repeat(self.run_sizes)
 
-    def terms_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """intp [places]: for some of the matches the place of the term of each."""
-        return np.array(self.run_terms, dtype=np.intp)[self.run_ends.searchsorted(places, side="right")]
+    def runs_of(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """intp [places]: the runs that some of the matches stand in."""
+        return self.run_ends.searchsorted(places, side="right")
+
+
+Chosen = tuple[TermMatches, NDArray[np.intp]]
+"""Matches of a query, and the places of some of them, ascending."""
 
 
 class TermScorer:
@@ -96,7 +94,6 @@ class TermScorer:
     def __init__(self, stack: LayerStack, profile: str) -> None:
         self.profile = profile
         self.is_alive = stack.is_alive()
-        self._size = stack.size
         self._document_count = stack.document_count
         self._averages = [total.average for total in stack.totals]
         self._layers = stack.layers
@@ -113,9 +110,8 @@ class TermScorer:
         # A field that no document has is divided by 1: its counts are 0 anyway.
         self._divisors = np.array([average or 1.0 for average in self._averages[:fields]]).reshape(-1, 1)
 
-    def matches(self, queries: Sequence[Sequence[str]]) -> TermMatches:
-        """Where each of the terms of some queries stands; those of one query are distinct and sorted."""
-        terms = [term for query in queries for term in query]
+    def matches(self, terms: Sequence[str]) -> TermMatches:
+        """Where each of `terms`, which are sorted, stands."""
         run_terms: list[int] = []
         run_sizes: list[int] = []
         layer_ends: list[int] = []
@@ -124,10 +120,9 @@ class TermScorer:
         own, anywhere = [0] * len(terms), [0] * len(terms)
         end = 0
         for layer, postings, first_column in zip(self._layers, self._postings, self._first_columns, strict=False):
-            numbers = {term: postings.vocabulary.find(term) for term in terms}
             rows = []
             for place, term in enumerate(terms):
-                number = numbers[term]
+                number = postings.vocabulary.find(term)
                 if number >= 0:
                     row = postings.row_of(number)
                     size = row.stop - row.start
@@ -148,21 +143,12 @@ class TermScorer:
         self._leave_out_dead(run_terms, run_ends, every, every_column, own, anywhere)
         frequencies = [in_own or around for in_own, around in zip(own, anywhere, strict=True)]
         weights = list(map(self._weight, frequencies))
-        term_queries = [place for place, query in enumerate(queries) for _ in query]
-        cells = every
-        if len(queries) > 1:
-            starts = np.array([term_queries[term] for term in run_terms], dtype=np.intp)
-            starts *= self._size
-            cells = every + starts.repeat(run_sizes)
         return TermMatches(
-            terms,
-            term_queries,
             run_terms,
             run_sizes,
             run_ends,
             layer_ends,
             every,
-            cells,
             every_column,
             frequencies,
             weights,
@@ -174,7 +160,7 @@ class TermScorer:
         counted: dict[str, int] = {}
         for start in range(0, len(terms), _COUNTED_AT_ONCE):
             some = terms[start : start + _COUNTED_AT_ONCE]
-            counted.update(zip(some, self.matches([some]).frequencies, strict=True))
+            counted.update(zip(some, self.matches(some).frequencies, strict=True))
         return counted
 
     def ceilings(self, matches: TermMatches) -> NDArray[np.float64]:
@@ -183,14 +169,10 @@ class TermScorer:
         ceilings *= matches.match_weights()
         return ceilings
 
-    def scores(self, matches: TermMatches, places: NDArray[np.intp]) -> NDArray[np.float64]:
-        """float64 [places]: `term_score` of `weighted_frequency` for some of the matches.
-
-        Args:
-            places: intp, ascending.
-        """
-        columns, documents = matches.columns[places], matches.documents[places]
-        norms = self._lengths(documents, places.searchsorted(matches.layer_ends))
+    def scores(self, chosen: Sequence[Chosen]) -> NDArray[np.float64]:
+        """float64: `term_score` of `weighted_frequency` for some matches of some queries, one query behind another."""
+        columns = _joined([matches.columns[places] for matches, places in chosen])
+        norms = np.concatenate([self._lengths(matches, places) for matches, places in chosen], axis=1, dtype=np.float64)
         norms *= LENGTH_SLOPE
         norms /= self._divisors
         norms += LENGTH_BASE
@@ -199,7 +181,7 @@ class TermScorer:
         tf: NDArray[np.float64] = parts[0]
         for part in parts[1:]:  # field by field: the order of the sum is part of the profile
             tf += part
-        scores: NDArray[np.float64] = matches.run_weights[matches.run_ends.searchsorted(places, side="right")]
+        scores = np.concatenate([matches.run_weights[matches.runs_of(places)] for matches, places in chosen])
         scores *= tf
         scores *= SATURATION_SCALE
         tf += SATURATION
@@ -241,16 +223,14 @@ class TermScorer:
             for term, size in zip(run_terms, np.bincount(dead_runs, minlength=len(run_ends)).tolist(), strict=True):
                 counted[term] -= size
 
-    def _lengths(self, documents: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.float64]:
-        """float64 [fields, documents]: token counts.
-
-        Args:
-            documents: layer by layer.
-            ends: for each layer, where its documents end.
-        """
-        lengths = np.zeros((len(self._weighted), len(documents)))
+    def _lengths(self, matches: TermMatches, places: NDArray[np.intp]) -> NDArray[np.number]:
+        """[fields, places]: token counts of the documents of some matches."""
+        documents = matches.documents[places]
+        if len(self._layers) == 1:
+            return self._layers[0].segment.lengths.take(documents, axis=1)
+        lengths = np.zeros((len(self._weighted), len(places)))
         start = 0
-        for layer, end in zip(self._layers, ends.tolist(), strict=True):
+        for layer, end in zip(self._layers, places.searchsorted(matches.layer_ends).tolist(), strict=True):
             if end > start:
                 held = layer.segment.lengths
                 lengths[: len(held), start:end] = held.take(documents[start:end] - layer.start, axis=1)
