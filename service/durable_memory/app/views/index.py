@@ -25,7 +25,6 @@ from durable_memory.domain.lexical.query import (
     most_selective_terms,
 )
 
-
 _NOTHING: Final[Iterable[tuple[tuple[str, ...], float]]] = repeat(((), 0.0))
 
 
