@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from collections import Counter
 from contextlib import AsyncExitStack
 
 import pytest
@@ -43,6 +44,41 @@ async def test_a_drain_breaks_no_promise_and_leaves_no_call_without_an_answer(st
     in_doubt, applied = unknown_and_applied(calls, tenancy.committed)
     _log.info("%d calls, %d in doubt, %d of these applied", len(calls), in_doubt, applied)
     assert applied == 0, "what the server finished, it also answered"
+
+
+async def test_callers_of_a_busy_server_are_told_that_it_stops(store: str, start_server: StartServer):
+    """The library drops what it has read and not handed over when it is told to stop: it must be quiet by then."""
+    server = start_server(store)
+    told: Counter[str] = Counter()
+    stopping = asyncio.Event()
+
+    async def keep_asking(client: MemoryClient) -> None:
+        while not stopping.is_set():
+            try:
+                await client.get_change_token()
+                told["answered"] += 1
+            except MemoryServiceError as error:
+                told[error.reason or error.code.name] += 1
+
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(server)) for _ in range(4)]
+        callers = [asyncio.create_task(keep_asking(client)) for client in clients * 8]
+        try:
+            for _ in range(_DRAINS):
+                enough = told["answered"] + 100
+
+                def is_loaded(enough: int = enough) -> bool:
+                    return told["answered"] > enough
+
+                await wait_until_async(is_loaded, 30.0, what="callers are answered")
+                assert await asyncio.to_thread(server.terminate, 10.0) == 0
+                await asyncio.to_thread(server.start)
+        finally:
+            stopping.set()
+            await asyncio.gather(*callers)
+    _log.info("callers were told %s", told)
+    # One may still come in at the very moment; unless the server waits, it is every other.
+    assert told["CANCELLED"] <= _DRAINS
 
 
 async def test_a_snapshot_that_is_being_read_is_read_to_its_end_first(store: str, start_server: StartServer):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from durable_memory.domain.errors import DomainError, not_serving
 from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, IncomingCall, Proceed
+
+_PARTS: Final = 2
 
 
 class ServingLayer:
@@ -46,10 +48,14 @@ class ServingLayer:
 
     async def silence(self, seconds: float, *, most_seconds: float) -> None:
         """Return when no call has come in for `seconds`, or after `most_seconds`."""
-        for _ in range(max(1, round(most_seconds / seconds))):
+        # In parts: one that the event loop came late to says little, for what came meanwhile is not counted yet.
+        part = seconds / _PARTS
+        silent = 0
+        for _ in range(max(_PARTS, round(most_seconds / part))):
             arrived = self._arrived
-            await asyncio.sleep(seconds)
-            if arrived == self._arrived:
+            await asyncio.sleep(part)
+            silent = silent + 1 if arrived == self._arrived else 0
+            if silent == _PARTS:
                 return
 
     async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
