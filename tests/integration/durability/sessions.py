@@ -26,11 +26,6 @@ async def connections(dsn: str) -> int:
     return await _ask(dsn, _CONNECTIONS)
 
 
-async def open_transactions(dsn: str) -> int:
-    """How many connections are in a transaction, or in the middle of a statement."""
-    return await _ask(dsn, _BUSY)
-
-
 async def nothing_is_held(dsn: str, timeout: float = 5.0) -> None:
     """Return when no connection has a transaction, a statement or a lock."""
 
