@@ -22,13 +22,14 @@ SELECT history_id, revision, chain_digest, node_count, active_count, active_byte
 FROM namespace WHERE namespace_key = $1 FOR NO KEY UPDATE;
 
 -- name: add_namespace
--- The row of a namespace that is written to for the first time.
+-- The row of a namespace that is written to for the first time. Whoever comes at the same moment is told by any of the
+-- table's unique indexes, so all of them count: one that was not named would fail the statement.
 INSERT INTO namespace (
     namespace_key, tenant_id, principal_id, scope_id, history_id, revision, chain_digest, node_count, active_count,
     active_bytes, session_revision
 )
 VALUES ($1::bytea, $2::text, $3::text, $4::text, $5::text, 0, $6::text, 0, 0, 0, 0)
-ON CONFLICT (namespace_key) DO NOTHING;
+ON CONFLICT DO NOTHING;
 
 -- name: namespace_has_rows
 -- Whether anything but change sets is there already.
