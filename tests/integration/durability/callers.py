@@ -31,7 +31,7 @@ from durable_memory_client import (
     Revise,
     Superseded,
 )
-from durable_memory_client.errors import CallCancelledError, NodeNotFoundError
+from durable_memory_client.errors import NodeNotFoundError
 from tests.integration.durability.recorder import Answer, Command, Recorder
 
 Send = Callable[[MemoryClient, dict[str, Any]], Awaitable[Answer]]
@@ -73,7 +73,7 @@ class Reach:
         for client in itertools.cycle(self._clients):
             try:
                 await client.wait_until_ready(_READY_SECONDS / len(self._clients))
-            except (MemoryUnavailableError, CallCancelledError):
+            except MemoryUnavailableError:
                 if time.monotonic() < ends_at:
                     continue
             return
@@ -110,7 +110,7 @@ class Caller:
                 await self.step()
                 if self.rng.random() < 0.1:
                     await self._recorder.read(lambda: self.memory.get_change_token(timeout=self._timeout))
-            except (MemoryUnavailableError, CallCancelledError):
+            except MemoryUnavailableError:
                 await self._reach.again()
 
     async def step(self) -> None:
