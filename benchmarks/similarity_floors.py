@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import time
 from collections.abc import Sequence
@@ -29,7 +28,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.locomo import read_conversations
+from benchmarks.retrieval.locomo import read_conversations
+from benchmarks.retrieval.xquad import read_translation
 from durable_memory.adapters.runtime import SystemClock, SystemIds
 from durable_memory.config import load_settings
 from durable_memory.embedding import build_embedder
@@ -68,23 +68,18 @@ def locomo(path: Path, passages_each: int) -> Pairs:
     said: list[tuple[str, int]] = []
     asked: list[tuple[str, int]] = []
     for group, conversation in enumerate(read_conversations(path)):
-        lines = [f"{turn.speaker}: {turn.text}" for turn in conversation.turns[: passages_each + 1]]
+        lines = [turn.line for turn in conversation.turns[: passages_each + 1]]
         said += [(f"{before}\n{line}", group) for before, line in pairwise(lines)]
         asked += [(question.text, group) for question in conversation.questions]
     return _pairs("LoCoMo", asked, said)
 
 
 def xquad(path: Path) -> Pairs:
-    """All passages and questions of a file in SQuAD's form."""
-    said: list[tuple[str, int]] = []
-    asked: list[tuple[str, int]] = []
-    answers: list[int] = []
-    for group, article in enumerate(json.loads(path.read_text(encoding="utf-8"))["data"]):
-        for paragraph in article["paragraphs"]:
-            said.append((paragraph["context"], group))
-            asked += [(item["question"], group) for item in paragraph["qas"]]
-            answers += [len(said) - 1] * len(paragraph["qas"])
-    return replace(_pairs(path.stem, asked, said), answers=tuple(answers))
+    """All passages and questions of a file of XQuAD."""
+    passages = read_translation(path).passages
+    asked = [(question, passage.article) for passage in passages for question in passage.questions]
+    answers = tuple(place for place, passage in enumerate(passages) for _ in passage.questions)
+    return replace(_pairs(path.stem, asked, [(item.text, item.article) for item in passages]), answers=answers)
 
 
 def _pairs(name: str, asked: Sequence[tuple[str, int]], said: Sequence[tuple[str, int]]) -> Pairs:
