@@ -50,14 +50,18 @@ format: setup ## rewrite Python and proto files in the one format
 	ruff format
 	buf format --write
 
-gen: setup ## regenerate the committed stubs from proto/, and what the Python client derives
+gen: setup ## regenerate the committed stubs from proto/ for every language, and what the clients derive
 	tools/gen clients/python/src
 	tools/gen_python_client
+	tools/gen_go
+	tools/gen_node
 	python tools/error_table
 
 gen-check: setup ## fail when a committed file is not what its source generates
 	@tools/gen --check clients/python/src
 	@tools/gen_python_client --check
+	@tools/gen_go --check
+	@tools/gen_node --check
 	@python tools/error_table --check
 
 bench: setup ## recall latency and rate next to an empty RPC, in one run
