@@ -12,15 +12,18 @@ import structlog
 
 from durable_memory import __version__
 from durable_memory.adapters.memory import MemoryStore
+from durable_memory.adapters.opentelemetry import ProcessGauges
 from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
 from durable_memory.adapters.postgres.migrations import MigrationRefusedError
 from durable_memory.adapters.postgres.migrations import migrate as migrate_postgres
 from durable_memory.adapters.runtime import SystemClock, SystemIds
 from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.adapters.static_keys import InvalidKeysError, StaticKeys
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.services import AppServices, build_services
 from durable_memory.config import PREFIX, Settings, SettingsError, default_store
 from durable_memory.domain.errors import DomainError, Reason, not_serving
+from durable_memory.observation import observe
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
 from durable_memory.rpc.authentication import Authenticator, BearerAuthenticator, DevelopmentAuthenticator
@@ -100,6 +103,7 @@ class Application:
         page_tokens: PageTokens,
         telemetry: Telemetry,
         access: Access,
+        gauges: ProcessGauges | None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -108,9 +112,10 @@ class Application:
         self._page_tokens = page_tokens
         self._telemetry = telemetry
         self._access = access
+        self._gauges = gauges
         self._ready = asyncio.Event()
         self._stopped = False
-        self._supervisor: asyncio.Task[None] | None = None
+        self._supervisors: list[asyncio.Task[None]] = []
 
     @property
     def address(self) -> str:
@@ -162,7 +167,7 @@ class Application:
         except BaseException:
             await self.stop()
             raise
-        self._supervisor = asyncio.create_task(self._supervise(), name="durable-memory-supervisor")
+        self._supervisors.append(asyncio.create_task(self._supervise(), name="durable-memory-supervisor"))
 
     async def wait_ready(self) -> None:
         """Return when calls are served for the first time."""
@@ -174,10 +179,11 @@ class Application:
             return
         self._stopped = True
         _log.info("draining")
-        if self._supervisor is not None:
-            self._supervisor.cancel()
+        for supervisor in self._supervisors:
+            supervisor.cancel()
+        for supervisor in self._supervisors:
             with contextlib.suppress(asyncio.CancelledError):
-                await self._supervisor
+                await supervisor
         drain = self._settings.drain
         try:
             await self._server.drain(delay_seconds=drain.delay_seconds, grace_seconds=drain.grace_seconds)
@@ -205,6 +211,11 @@ class Application:
             raise
         if isinstance(self._store, SqliteStore):
             self._store.publish_address(self.address)
+        health = self._semantic_health
+        if health is not None:
+            await self._server.report_semantic(serving=health.serving)
+            watch = self._watch_semantic_recall(health)
+            self._supervisors.append(asyncio.create_task(watch, name="durable-memory-semantic-health"))
         await self._server.ready()
         self._ready.set()
         _log.info("ready", address=self.address, store=str(self._settings.store), version=__version__)
@@ -235,9 +246,32 @@ class Application:
         while True:
             await asyncio.sleep(interval)
             was, healthy = healthy, await self._probe()
+            if self._gauges is not None:
+                self._gauges.show(self._services.state())
             if healthy != was:
                 await self._server.report(healthy=healthy)
                 _log.log(_LEVELS[healthy], "health", healthy=healthy)
+
+    async def _watch_semantic_recall(self, health: SemanticHealth) -> None:
+        """Keep the health of SemanticService true. All else is served whatever becomes of it."""
+        settings = self._settings.health
+        serving = health.serving
+        while True:
+            was = serving
+            try:
+                await health.check(timeout_seconds=settings.probe_timeout_seconds)
+                serving = health.serving
+            except Exception as error:  # noqa: BLE001 - as above; what cannot be looked at is not well
+                _log.warning("semantic_probe_failed", exception=type(error).__qualname__)
+                serving = False
+            if serving != was:
+                _log.log(_LEVELS[serving], "semantic_health", serving=serving)
+            await self._server.report_semantic(serving=serving)
+            await health.wait(settings.probe_interval_seconds)
+
+    @property
+    def _semantic_health(self) -> SemanticHealth | None:
+        return None if self._services.runtime is None else self._services.runtime.health
 
     async def _probe(self) -> bool:
         try:
@@ -276,6 +310,7 @@ def build(
     telemetry = telemetry or build_telemetry(settings.telemetry)
     store = store or build_store(settings, ids)
     views = settings.views
+    observation = observe(build_semantic_parts(settings, store, clock, ids), telemetry, clock)
     services = build_services(
         store,
         clock,
@@ -283,7 +318,8 @@ def build(
         view_budget_bytes=views.budget_bytes,
         view_max_bytes=views.max_view_bytes,
         revision_cache_bytes=views.revision_cache_bytes,
-        semantic_parts=build_semantic_parts(settings, store, clock, ids),
+        semantic_parts=observation.semantic_parts,
+        observer=observation.observer,
     )
     page_tokens = PageTokens(clock)
     options = _server_options(settings, access)
@@ -304,6 +340,7 @@ def build(
         page_tokens=page_tokens,
         telemetry=telemetry,
         access=access,
+        gauges=observation.gauges,
     )
 
 

@@ -42,6 +42,11 @@ class Telemetry:
     def meter(self) -> Meter:
         return self.meters.get_meter(_SCOPE, __version__)
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether anything comes of a span or a measurement."""
+        return not (isinstance(self.tracers, NoOpTracerProvider) and isinstance(self.meters, NoOpMeterProvider))
+
     def shutdown(self) -> None:
         """Send what is left, for at most a few seconds, and end the exporters' threads. Blocks."""
         if isinstance(self.tracers, TracerProvider):

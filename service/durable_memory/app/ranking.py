@@ -30,6 +30,7 @@ from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, Found, SemanticBranch
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration, semantic_not_configured
+from durable_memory.ports.observing import UNOBSERVED, Observer
 
 _INLINE_WORK: Final = 10_000_000
 """Characters of a query times documents: up to this, a search takes some milliseconds at the very worst, and a tenth of
@@ -60,8 +61,11 @@ class Ranking:
 class Ranker:
     """Ranks in a view under a policy. Without `search` there is no semantic branch on this server."""
 
-    def __init__(self, current: CurrentGeneration, search: SemanticSearch | None) -> None:
+    def __init__(
+        self, current: CurrentGeneration, search: SemanticSearch | None, observer: Observer = UNOBSERVED
+    ) -> None:
         self._current = current
+        self._observer = observer
         self._search = search
         self._queue = SearchQueue()
 
@@ -77,6 +81,7 @@ class Ranker:
         try:
             semantic = await self._semantic(namespace, view, query, filter, policy)
         except SemanticUnavailableError as error:
+            self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
             if policy.mode is not RecallMode.AUTO:
                 raise semantic_unavailable(error.reason, policy.mode) from error
             return await self._lexical(view, query, filter, policy, degradation(error.reason))
@@ -95,6 +100,7 @@ class Ranker:
             self._generation(policy.semantic)
         except SemanticUnavailableError as error:
             if policy.mode is not RecallMode.AUTO:
+                self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
                 raise semantic_unavailable(error.reason, policy.mode) from error
             return degradation(error.reason)
         return None

@@ -38,6 +38,7 @@ from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, RelationKind
 from durable_memory.domain.session import RecallMode, RecallPolicy, Session, session_not_found
 from durable_memory.domain.state import ChangeToken, Head
+from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Store
 
@@ -56,6 +57,7 @@ class RecallService:
         access: AccessService,
         defaults: PolicyDefaults,
         ranker: Ranker,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -64,6 +66,7 @@ class RecallService:
         self._access = access
         self._defaults = defaults
         self._ranker = ranker
+        self._observer = observer
         self._sessions: OrderedDict[tuple[bytes, str], tuple[str, int, Session]] = OrderedDict()
 
     async def active(
@@ -199,6 +202,7 @@ class RecallService:
             )
             for rank, (source, held) in enumerate(related, start=len(hits) + 1)
         ]
+        self._observer.recall_answered(hit.channel.name for hit in hits)
         return RecallAnswer(
             token=view.key.token,
             mode=ranking.mode,

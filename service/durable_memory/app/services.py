@@ -18,6 +18,7 @@ from durable_memory.app.sessions import PolicyDefaults, SessionService
 from durable_memory.app.transfer import TransferService
 from durable_memory.app.views.cache import ViewCache
 from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.ports.observing import UNOBSERVED, Observer, ProcessState, ViewState
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
 
@@ -44,6 +45,21 @@ class AppServices:
 
     runtime: SemanticRuntime | None = None
 
+    def state(self) -> ProcessState:
+        """How the process stands, for whoever measures it."""
+        views = self.views.statistics()
+        return ProcessState(
+            views=ViewState(
+                views=views.views,
+                bytes=views.bytes,
+                hits=views.hits,
+                loads=views.loads,
+                deltas=views.deltas,
+                evictions=views.evictions,
+            ),
+            semantic=None if self.runtime is None else self.runtime.state(),
+        )
+
     async def start(self) -> None:
         """Begin what the use cases do on their own; the store is open."""
         if self.runtime is not None:
@@ -65,6 +81,7 @@ def build_services(
     view_max_bytes: int,
     revision_cache_bytes: int,
     semantic_parts: SemanticParts | None = None,
+    observer: Observer = UNOBSERVED,
 ) -> AppServices:
     """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits."""
     current = CurrentGeneration()
@@ -75,14 +92,14 @@ def build_services(
     sessions = SessionService(store, clock, ids, defaults)
     runtime = None
     if semantic_parts is not None:
-        runtime = SemanticRuntime(semantic_parts, store, revisions, clock, ids, current)
-    ranker = Ranker(current, None if runtime is None else runtime.search)
+        runtime = SemanticRuntime(semantic_parts, store, revisions, clock, ids, current, observer)
+    ranker = Ranker(current, None if runtime is None else runtime.search, observer)
     return AppServices(
         change_sets=ChangeSetService(store, clock),
         memories=MemoryService(store, clock, ids),
         candidates=CandidateService(store, clock, ids),
         sessions=sessions,
-        recall=RecallService(store, clock, views, revisions, access, defaults, ranker),
+        recall=RecallService(store, clock, views, revisions, access, defaults, ranker, observer),
         access=access,
         repository=RepositoryReader(store),
         transfer=TransferService(store, clock, ids),
@@ -109,5 +126,6 @@ def _semantic_service(
         runtime.maintenance,
         sessions,
         clock,
+        runtime.health,
         current=current,
     )

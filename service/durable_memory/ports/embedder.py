@@ -67,6 +67,8 @@ class EmbeddingUsage:
     inputs: int = 0
     input_bytes: int = 0
     failures: dict[EmbeddingFailure, int] = field(default_factory=dict)
+    circuit_open: bool = False
+    """Whether the provider has failed so often that it is left alone, and has not answered since."""
 
 
 class Embedder(Protocol):

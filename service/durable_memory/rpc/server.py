@@ -14,8 +14,8 @@ from opentelemetry.trace import NoOpTracer, Tracer
 from durable_memory.domain.errors import DomainError
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.rpc.authentication import Authenticator
+from durable_memory.rpc.health import SEMANTIC_SERVICE, HealthReporter
 from durable_memory.rpc.health import SERVICE_NAME as HEALTH_SERVICE
-from durable_memory.rpc.health import HealthReporter
 from durable_memory.rpc.interceptors.call import Layer
 from durable_memory.rpc.interceptors.credentials import CredentialsLayer
 from durable_memory.rpc.interceptors.deadline import DeadlineLayer
@@ -128,6 +128,10 @@ class RpcServer:
     async def report(self, *, healthy: bool) -> None:
         """Say whether the store answers. Calls are let in all the same: they may do better than the probe."""
         await self._health.report(serving=healthy)
+
+    async def report_semantic(self, *, serving: bool) -> None:
+        """Say whether SemanticService can do what it is for. Calls are let in all the same: some of them mend it."""
+        await self._health.report_impaired(() if serving else (SEMANTIC_SERVICE,))
 
     async def drain(self, *, delay_seconds: float, grace_seconds: float) -> None:
         """Stop without breaking a promise.

@@ -31,6 +31,11 @@ class CircuitBreaker:
         self._open_until: float | None = None
         self._trying = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last that was heard of the provider is that it fails."""
+        return self._open_until is not None
+
     @contextmanager
     def call(self) -> Iterator[None]:
         """Around one real call. Raises: EmbeddingError (CIRCUIT_OPEN) instead of letting it begin."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -58,7 +59,7 @@ class OpenAIEmbedder:
 
     @property
     def usage(self) -> EmbeddingUsage:
-        return self._meter.usage
+        return replace(self._meter.usage, circuit_open=self._breaker.is_open)
 
     async def open(self) -> Generation:
         async with self._opening:

@@ -15,6 +15,7 @@ from typing import Final
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.leases import Lease, LeaseStore
+from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
 
@@ -41,12 +42,14 @@ class LeaseHolder:
         *,
         owner: str,
         ttl_seconds: float,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._leases = leases
         self._records = records
         self._clock = clock
         self._ids = ids
         self._owner = owner
+        self._observer = observer
         self.ttl_seconds: Final = ttl_seconds
 
     @asynccontextmanager
@@ -67,6 +70,7 @@ class LeaseHolder:
 
         async def keep() -> None:
             lost.append(await self._keep(lease, trusted_until, on_renewed))
+            self._observer.lease_lost()
             work.cancel()
 
         keeper = asyncio.create_task(keep(), name="renew lease")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.index_delta import (
     IndexDelta,
     StagedSegments,
@@ -32,6 +33,7 @@ from durable_memory.domain.semantic.segment import FloatWidth
 from durable_memory.domain.state import Head
 from durable_memory.ports.embedder import Embedder, EmbeddingError
 from durable_memory.ports.leases import Lease
+from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import Intent, Receipt, RefreshWork, SemanticRecords
 from durable_memory.ports.store import NodeSelection, Store
@@ -98,6 +100,8 @@ class RefreshService:
         embedder: Embedder,
         clock: Clock,
         ids: Ids,
+        health: SemanticHealth,
+        observer: Observer = UNOBSERVED,
         *,
         limits: RefreshLimits,
     ) -> None:
@@ -109,6 +113,8 @@ class RefreshService:
         self._embedder = embedder
         self._clock = clock
         self._ids = ids
+        self._health = health
+        self._observer = observer
         self._limits = limits
 
     async def refresh(
@@ -143,9 +149,12 @@ class RefreshService:
             if staged:
                 await self._index.keep_staged(partition, set(staged), ttl_seconds=self._holder.ttl_seconds)
 
-        async with self._holder.hold(partition, keep_staged) as lease:
-            run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
-            return await run.to_receipt()
+        with self._observer.refreshing(partition.name, partition.authority_digest) as notes:
+            async with self._holder.hold(partition, keep_staged) as lease:
+                run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
+                notes.receipt = await run.to_receipt()
+            self._health.unembedded(partition, notes.receipt.active_count - notes.receipt.indexed_count)
+            return notes.receipt
 
 
 class _Refresh:
@@ -180,6 +189,7 @@ class _Refresh:
 
     async def to_receipt(self) -> Receipt:
         state = await judge(self._index, self._records, self._partition)
+        self._service._health.judged(self._partition, state)
         if state.completes is not None:
             state = await self._complete(state, state.completes)
         await self._report(RefreshProgress(phase=RefreshPhase.DIFFING))
@@ -280,6 +290,8 @@ class _Refresh:
 
     async def _embed(self, delta: IndexDelta) -> None:
         """Vectors of all that is wanted, from the cache or the provider; each batch is cached as it comes."""
+        if not self._rebuild:
+            self._service._health.unembedded(self._partition, len(delta.wanted))
         texts = {record.text_digest: text for record, text in delta.wanted.values()}
         missing = [digest for digest in texts if digest not in self._found]
         if not missing:
@@ -291,6 +303,7 @@ class _Refresh:
         self._found.update(usable)
         self._work.cache_hits += len(usable)
         rest = [digest for digest in missing if digest not in self._found]
+        self._service._observer.embeddings_cached(hits=len(usable), misses=len(rest))
         for start in range(0, len(rest), _EMBED_BATCH):
             await self._report(
                 RefreshProgress(

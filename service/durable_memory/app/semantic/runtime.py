@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance
 from durable_memory.app.semantic.refresh import RefreshLimits, RefreshService
@@ -25,6 +27,7 @@ from durable_memory.domain.errors import DomainError
 from durable_memory.domain.semantic.generation import Generation
 from durable_memory.ports.embedder import Embedder, EmbeddingError
 from durable_memory.ports.leases import LeaseStore
+from durable_memory.ports.observing import UNOBSERVED, Observer, SemanticState
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
@@ -63,14 +66,24 @@ class SemanticRuntime:
         clock: Clock,
         ids: Ids,
         current: CurrentGeneration,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._parts = parts
         self._clock = clock
         self._current = current
-        self.vectors: Final = VectorCache(parts.index, budget_bytes=parts.vector_budget_bytes)
-        self.search: Final = SemanticSearch(store, parts.index, parts.records, self.vectors, revisions, parts.embedder)
+        self.health: Final = SemanticHealth(parts.index, parts.records, parts.embedder, current, clock, observer)
+        self.vectors: Final = VectorCache(parts.index, self.health, budget_bytes=parts.vector_budget_bytes)
+        self.search: Final = SemanticSearch(
+            store, parts.index, parts.records, self.vectors, revisions, parts.embedder, self.health, observer
+        )
         self.holder: Final = LeaseHolder(
-            parts.leases, parts.records, clock, ids, owner=ids.random_hex(16), ttl_seconds=parts.lease_ttl_seconds
+            parts.leases,
+            parts.records,
+            clock,
+            ids,
+            owner=ids.random_hex(16),
+            ttl_seconds=parts.lease_ttl_seconds,
+            observer=observer,
         )
         self.refresh: Final = RefreshService(
             store,
@@ -81,6 +94,8 @@ class SemanticRuntime:
             parts.embedder,
             clock,
             ids,
+            self.health,
+            observer,
             limits=parts.limits,
         )
         self.maintenance: Final = Maintenance(
@@ -105,6 +120,25 @@ class SemanticRuntime:
     @property
     def generation(self) -> Generation | None:
         return self._current.value
+
+    def state(self) -> SemanticState:
+        """How semantic recall stands in this process."""
+        health, maintenance = self.health, self.maintenance.health()
+        views = list(self.vectors.views)
+        return SemanticState(
+            serving=health.serving,
+            index_available=health.index_available,
+            embedder_available=health.embedder_available,
+            unserved_partitions=health.unserved_partitions,
+            unembedded_nodes=health.unembedded_nodes,
+            vector_views=len(views),
+            vectors=sum(map(len, views)),
+            vector_bytes=sum(view.nbytes for view in views),
+            maintenance_running=maintenance.running,
+            maintenance_runs=maintenance.runs,
+            maintenance_failures=maintenance.failures,
+            usage=deepcopy(self._parts.embedder.usage),
+        )
 
     async def start(self) -> None:
         """Come up now if that works, otherwise keep trying. The store is open."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from durable_memory.app.recall_result import DegradationReason, SemanticSearched, VectorState
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.partition_state import IndexState, judge
 from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
@@ -31,6 +32,7 @@ from durable_memory.domain.semantic.fusion import Found
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
 from durable_memory.ports.embedder import Embedder, EmbeddingError
+from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
@@ -78,6 +80,8 @@ class SemanticSearch:
         vectors: VectorCache,
         revisions: RevisionCache,
         embedder: Embedder,
+        health: SemanticHealth,
+        observer: Observer = UNOBSERVED,
     ) -> None:
         self._store = store
         self._index = index
@@ -85,6 +89,8 @@ class SemanticSearch:
         self._vectors = vectors
         self._revisions = revisions
         self._embedder = embedder
+        self._health = health
+        self._observer = observer
         self._verified: dict[str, tuple[int, VectorKey]] = {}
         self._unindexed_counts: dict[str, tuple[ViewKey, VectorKey, int]] = {}
         self._queries: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
@@ -163,6 +169,7 @@ class SemanticSearch:
             if verified == (manifest.fence, VectorKey.of(manifest)):
                 return manifest
         state = await judge(self._index, self._records, partition)
+        self._health.judged(partition, state)
         if state.state is IndexState.REGRESSED:
             self._vectors.drop(partition)
             self._verified.pop(partition.name, None)
@@ -226,6 +233,7 @@ class SemanticSearch:
             dropped += failed
             found += [Found(item.record.node_id, item.similarity) for item in current if admitted(item.record.node_id)]
         kept = tuple(found[: bounds.candidate_limit])
+        self._observer.vectors_searched(searched=len(vectors), dropped=dropped, refilled=min(dropped, len(kept)))
         return SemanticFound(
             found=kept,
             candidate_limit=bounds.candidate_limit,
@@ -245,6 +253,7 @@ class SemanticSearch:
         if known is None or known[:2] != (view.key, vectors.key):
             count = await count_unindexed(self._store, partition.namespace, view.key.token, len(view.index), vectors)
             known = self._unindexed_counts[partition.name] = (view.key, vectors.key, count)
+            self._health.unembedded(partition, count)
             while len(self._unindexed_counts) > _PARTITIONS_REMEMBERED:
                 del self._unindexed_counts[next(iter(self._unindexed_counts))]
         return known[2]

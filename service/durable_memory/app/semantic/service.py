@@ -8,6 +8,7 @@ from typing import Final
 
 from durable_memory.app.call import Call
 from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
@@ -78,6 +79,7 @@ class SemanticService:
         maintenance: Maintenance,
         sessions: SessionService,
         clock: Clock,
+        health: SemanticHealth,
         *,
         current: CurrentGeneration,
     ) -> None:
@@ -90,6 +92,7 @@ class SemanticService:
         self._maintenance = maintenance
         self._sessions = sessions
         self._clock = clock
+        self._health = health
         self._current = current
 
     @property
@@ -212,6 +215,7 @@ class SemanticService:
         """How the partition stands, and its vectors where they can be trusted."""
         for attempt in range(1, _STATUS_ATTEMPTS + 1):
             state = await judge(self._index, self._records, partition)
+            self._health.judged(partition, state)
             if state.state is not IndexState.CURRENT or state.manifest is None:
                 return state, None
             try:

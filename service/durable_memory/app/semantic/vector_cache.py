@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final
 
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.vector_view import VectorKey, VectorView, missing_segments, next_view
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
@@ -18,8 +20,9 @@ _INLINE_BYTES: Final = 256 * 1024
 class VectorCache:
     """Loads are single-flight for each partition; the least recently used view leaves first."""
 
-    def __init__(self, index: VectorIndex, *, budget_bytes: int) -> None:
+    def __init__(self, index: VectorIndex, health: SemanticHealth, *, budget_bytes: int) -> None:
         self._index = index
+        self._health = health
         self._budget = budget_bytes
         self._views: OrderedDict[str, VectorView] = OrderedDict()
         self._loading: dict[str, tuple[VectorKey, asyncio.Task[VectorView]]] = {}
@@ -27,6 +30,11 @@ class VectorCache:
     @property
     def nbytes(self) -> int:
         return sum(view.nbytes for view in self._views.values())
+
+    @property
+    def views(self) -> Collection[VectorView]:
+        """What is in memory now."""
+        return self._views.values()
 
     def held(self, partition: Partition) -> VectorView | None:
         """The view that is in memory, of whatever revision."""
@@ -81,6 +89,7 @@ class VectorCache:
                     expected=manifest.index_revision,
                     actual=0 if latest is None else latest.index_revision,
                 ) from error
+            self._health.damaged(partition, manifest)
             raise
         self._hold(partition.name, view)
         return view
