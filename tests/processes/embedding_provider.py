@@ -4,9 +4,10 @@ import asyncio
 import base64
 import json
 import struct
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -62,6 +63,17 @@ def answers(dimension: int = DIMENSION, *, model: str | None = None, packed: boo
     return behave
 
 
+def knows(vectors: Mapping[str, Sequence[float]], *, model: str | None = None) -> Behaviour:
+    """A good answer whose vectors are those of `vectors`; other texts get `numbers_of`, of the same dimension."""
+    dimension = len(next(iter(vectors.values())))
+
+    def behave(call: Call) -> Reply:
+        rows = [list(vectors[text]) if text in vectors else numbers_of(text, dimension) for text in call.texts]
+        return _as_json(_document(call, rows, model))
+
+    return behave
+
+
 def says(status: int, headers: dict[str, str] | None = None) -> Behaviour:
     """An error that quotes what was sent, as some providers do."""
 
@@ -77,15 +89,20 @@ def replaces(rows: Callable[[list[Any]], list[Any]]) -> Behaviour:
     return lambda call: _as_json(_document(call, rows([numbers_of(text) for text in call.texts])))
 
 
-def reorders(order: Callable[[list[Any]], list[Any]]) -> Behaviour:
+def reorders(order: Callable[[list[Any]], list[Any]], good: Behaviour | None = None) -> Behaviour:
     """A good answer whose items, indices and all, went through `order`."""
 
     def behave(call: Call) -> Reply:
-        document = _document(call, [numbers_of(text) for text in call.texts])
+        document = json.loads((good or answers())(call).body)
         document["data"] = order(document["data"])
         return _as_json(document)
 
     return behave
+
+
+def for_texts_with(part: str, behaviour: Behaviour, otherwise: Behaviour) -> Behaviour:
+    """`behaviour` for calls that have a text with this part, and `otherwise` for the others."""
+    return lambda call: (behaviour if any(part in text for text in call.texts) else otherwise)(call)
 
 
 def sends(body: bytes, *, status: int = 200, repeats: int = 1, headers: dict[str, str] | None = None) -> Behaviour:
@@ -183,3 +200,51 @@ class EmbeddingProvider:
         for _ in range(reply.repeats):
             writer.write(reply.body)
             await writer.drain()
+
+
+class ProviderThread:
+    """A provider that answers in a thread of its own, while the test's waits for something else."""
+
+    def __init__(self, provider: EmbeddingProvider, loop: asyncio.AbstractEventLoop) -> None:
+        self.provider = provider
+        self._loop = loop
+
+    @property
+    def texts(self) -> list[str]:
+        """All that it was ever given, in order."""
+        return [text for call in list(self.provider.calls) for text in call.texts]
+
+    def hold(self) -> None:
+        """From now on calls wait; this one returns when the provider knows."""
+        self._in_its_thread(self.provider.gate.clear)
+
+    def let_go(self) -> None:
+        self._in_its_thread(self.provider.gate.set)
+
+    def _in_its_thread(self, act: Callable[[], None]) -> None:
+        done = threading.Event()
+        self._loop.call_soon_threadsafe(act)
+        self._loop.call_soon_threadsafe(done.set)
+        done.wait()
+
+
+@contextmanager
+def provider_thread(usually: Behaviour | None = None) -> Iterator[ProviderThread]:
+    """Run an `EmbeddingProvider` until the block ends."""
+    started: list[ProviderThread] = []
+    ready, ending = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with EmbeddingProvider(usually) as provider:
+            started.append(ProviderThread(provider, asyncio.get_running_loop()))
+            ready.set()
+            await ending.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="embedding provider")
+    thread.start()
+    ready.wait()
+    try:
+        yield started[0]
+    finally:
+        started[0]._loop.call_soon_threadsafe(ending.set)
+        thread.join()

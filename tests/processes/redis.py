@@ -106,6 +106,20 @@ class RedisProcess:
         self._data.mkdir()
         self.start()
 
+    def keep_data(self) -> Path:
+        """A copy of what a durable server has written so far, for `restart_from`. Nobody writes meanwhile."""
+        copy = Path(tempfile.mkdtemp(prefix="kept-", dir=self._folder))
+        shutil.copytree(self._data, copy, dirs_exist_ok=True)
+        return copy
+
+    def restart_from(self, kept: Path) -> None:
+        """Kill the server if it runs, and start it over an earlier state of its data."""
+        if self.is_running:
+            self.kill9()
+        shutil.rmtree(self._data)
+        shutil.copytree(kept, self._data)
+        self.start()
+
     def replicate(self, port: int) -> None:
         """Become a replica of the server on a loopback port; return when it has all that is there."""
         with self.client() as client:

@@ -1,0 +1,163 @@
+"""Scheduled refreshes: whichever server is there runs them, one at a time, and a namespace may say when, or never."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from durable_memory_client import IndexState, MaintenanceRunOutcome
+from durable_memory_client.sync import MemoryNamespace
+from tests.integration.semantic.deployment import (
+    ABOUT_MONEY,
+    ABOUT_RAIN,
+    ABOUT_TEA,
+    LEASE_TTL_SECONDS,
+    MONEY,
+    RAIN,
+    TEA,
+    Deployment,
+    Replica,
+    assistant,
+    by_hand,
+    refresh,
+    remember,
+    understood,
+)
+from tests.processes.polling import wait_until
+
+SECOND = timedelta(seconds=1)
+
+
+def covered(memory: MemoryNamespace) -> bool:
+    """Whether the index has all that is there now."""
+    status = memory.get_index_status()
+    return status.state is IndexState.CURRENT and status.unindexed_active_count == 0
+
+
+def running(replicas: list[Replica], scope: str) -> list[Replica]:
+    """Those that are at a refresh, in whatever namespace."""
+    return [replica for replica in replicas if replica.at(scope).get_maintenance_health().running_count]
+
+
+def test_a_change_is_indexed_by_the_other_server_when_the_one_that_is_at_it_is_killed(
+    deployment: Deployment, scope: str
+):
+    replicas = [deployment.start(), deployment.start()]
+    provider = deployment.provider
+    session = assistant(replicas[0].at(scope))
+    provider.hold()
+    remember(replicas[0].at(scope), TEA)
+    wait_until(lambda: TEA in provider.texts, what="a server has come to the provider")
+    (at_it,) = running(replicas, scope)
+    (other,) = set(replicas) - {at_it}
+    at_it.server.kill9()
+    provider.let_go()
+
+    memory = other.at(scope)
+    wait_until(lambda: covered(memory), 4 * LEASE_TTL_SECONDS, what="the other server has indexed it")
+    there = memory.resume_session("assistant", session.info.binding_digest)
+    assert understood(there)
+    (receipt,) = memory.list_receipts()
+    assert receipt.fence == 2, "the first was the killed server's"
+
+    at_it.server.start()
+    remember(memory, RAIN)
+    wait_until(lambda: covered(memory), what="goes on with both")
+    assert understood(there, ABOUT_RAIN, "umbrellas")
+
+
+def test_runs_never_overlap_and_ticks_that_were_missed_are_skipped(deployment: Deployment, scope: str):
+    replicas = [deployment.start(), deployment.start()]
+    one, other = (replica.at(scope) for replica in replicas)
+    provider = deployment.provider
+    assistant(one)
+    one.set_schedule(interval=SECOND, on_change_delay=SECOND)
+    provider.hold()
+    remember(one, TEA)
+    wait_until(lambda: TEA in provider.texts, what="a server has come to the provider")
+    held_since = _grants(deployment)
+    # Many ticks of both servers, and more than one interval: the lease is asked for and not granted.
+    wait_until(lambda: _grants(deployment) >= held_since + 20, 20.0, what="the other server keeps asking")
+    assert len(running(replicas, scope)) == 1
+    assert provider.provider.most_at_once == 1
+    provider.let_go()
+
+    wait_until(lambda: len(one.get_maintenance_health().runs) >= 4, 20.0, what="four runs")
+    runs = one.get_maintenance_health().runs[::-1]
+    assert runs[0].outcome is MaintenanceRunOutcome.PUBLISHED
+    assert {run.outcome for run in runs[1:]} == {MaintenanceRunOutcome.UNCHANGED}
+    for earlier, later in pairwise(runs):
+        assert earlier.ended_at <= later.started_at, "one at a time"
+    # The first was held for several intervals; afterwards each has a whole one to itself.
+    for earlier, later in pairwise(runs[1:]):
+        assert later.started_at - earlier.started_at >= 0.9 * SECOND
+    fences = [receipt.fence for receipt in other.list_receipts()]
+    assert fences == sorted(set(fences), reverse=True)
+    assert provider.texts.count(TEA) == 1
+    health = [replica.at(scope).get_maintenance_health() for replica in replicas]
+    assert sum(each.failure_count for each in health) == 0
+
+
+def test_a_namespace_that_disabled_its_schedule_moves_only_when_it_is_told_to(deployment: Deployment, scope: str):
+    replica = deployment.start()
+    quiet, lively = replica.at(scope), replica.at("lively")
+    told = by_hand(quiet)
+    session = assistant(lively)
+    remember(quiet, TEA)
+    # Whoever looks for due refreshes has looked many times when changes that came later are indexed.
+    for content in (TEA, RAIN, MONEY):
+        remember(lively, content)
+        wait_until(lambda: covered(lively), what="the other namespace follows its changes")
+    assert understood(session, ABOUT_MONEY, "invoices")
+    status = quiet.get_index_status()
+    assert (status.state, status.last_receipt, status.unindexed_active_count) == (IndexState.NOT_BUILT, None, 1)
+    assert quiet.get_maintenance_health().runs == ()
+
+    assert refresh(quiet).indexed_count == 1
+    assert understood(told, ABOUT_TEA)
+    quiet.set_schedule(on_change_delay=SECOND)
+    remember(quiet, RAIN)
+    wait_until(lambda: covered(quiet), what="it follows its changes again")
+
+
+def test_a_namespace_without_an_open_session_costs_nothing(deployment: Deployment, scope: str):
+    replica = deployment.start()
+    unused, lively = replica.at(scope), replica.at("lively")
+    remember(unused, TEA)
+    assistant(lively)
+    remember(lively, RAIN)
+    wait_until(lambda: covered(lively))
+    assert TEA not in deployment.provider.texts
+    assistant(unused)
+    wait_until(lambda: covered(unused), what="its first session is a reason")
+
+
+@pytest.mark.parametrize("of", ["on_change", "interval"])
+def test_a_restart_does_not_repeat_what_is_done(deployment: Deployment, scope: str, of: str):
+    replica = deployment.start()
+    memory = replica.at(scope)
+    assistant(memory)
+    if of == "interval":
+        memory.set_schedule(interval=timedelta(hours=1))
+    else:
+        memory.set_schedule(on_change_delay=SECOND)
+    remember(memory, TEA)
+    wait_until(lambda: covered(memory), what="it is indexed")
+    done = memory.list_receipts().all()
+
+    assert replica.server.terminate() == 0
+    replica.server.start()
+    replica.wait_ready()
+    lively = replica.at("lively")
+    assistant(lively)
+    remember(lively, RAIN)
+    wait_until(lambda: covered(lively), what="the new process runs what is due")
+    assert memory.list_receipts().all() == done
+
+
+def _grants(deployment: Deployment) -> int:
+    """How many scripts were run by now: renewals, publications, and attempts at a lease."""
+    with deployment.redis.client() as client:
+        return int(client.info("commandstats")["cmdstat_evalsha"]["calls"])
