@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from durable_memory_client import Create, Draft, Evidence, MemoryClient, Node, WatchedChange
-from tests.integration.durability.sessions import nothing_is_held
 from tests.processes.server import ServerProcess
+from tests.processes.sessions import nothing_is_held
 
 # More readers than a server has connections for reading, and far more text than the wire holds.
 _READERS = 20

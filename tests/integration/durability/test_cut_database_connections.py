@@ -12,7 +12,7 @@ from tests.conftest import StartServer
 from tests.integration.durability.deployment import Tenancy, connect
 from tests.integration.durability.history import Outcome
 from tests.integration.durability.recorder import unknown_and_applied
-from tests.integration.durability.sessions import nothing_is_held
+from tests.processes.sessions import nothing_is_held
 
 _CUTS = 80
 # Those that are doing something first: that is where it hurts.

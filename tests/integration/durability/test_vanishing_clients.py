@@ -13,10 +13,10 @@ from tests.integration.durability.callers import text_of
 from tests.integration.durability.deployment import Tenancy, connect
 from tests.integration.durability.history import Outcome
 from tests.integration.durability.recorder import Command
-from tests.integration.durability.sessions import connections, nothing_is_held
 from tests.processes.child import Child
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import TcpProxy
+from tests.processes.sessions import connections, nothing_is_held
 
 _ROOT = Path(__file__).resolve().parents[3]
 _MOST_CONNECTIONS = 8 + 8 + 2

@@ -7,7 +7,7 @@ ever set for a session, so that giving a connection back needs no round trip to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
 else:
     Connection = PoolConnectionProxy  # generic in the stubs alone
+
+_Acquired: TypeAlias = "tuple[asyncpg.Pool[asyncpg.Record], Connection]"
 
 SCHEMA = "durable_memory"
 
@@ -65,6 +67,7 @@ class ConnectionPool:
         self._slots = asyncio.Semaphore(size)
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._expiring: asyncio.Task[None] | None = None
+        self._unclaimed: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Connections are made when they are needed."""
@@ -87,9 +90,14 @@ class ConnectionPool:
         if pool is not None:
             try:
                 async with asyncio.timeout(self._settings.statement_timeout_seconds):
+                    # The driver's pool waits for the connections that it has, and not for those it is making.
+                    await _over(self._unclaimed)
                     await pool.close()
             except TimeoutError:
                 pool.terminate()
+                for unclaimed in self._unclaimed:
+                    unclaimed.cancel()
+                await _over(self._unclaimed)
 
     def expire(self) -> None:
         """Use no connection again that was made before now."""
@@ -107,36 +115,73 @@ class ConnectionPool:
                 await self._slots.acquire()
         except TimeoutError:
             raise overloaded("no database connection is free") from None
+        acquiring = asyncio.ensure_future(self._acquire())
+        in_order = False
         try:
-            pool = self._require_open()
-            try:
-                with domain_errors():
-                    connection = await pool.acquire()
-            except DomainError:
-                self._require_open()
-                raise
-            try:
-                yield connection
-            finally:
-                await completed(self._release(pool, connection))
+            _, connection = await asyncio.shield(acquiring)
+            yield connection
+            in_order = True
         finally:
-            self._slots.release()
+            giving_back = self._give_back(acquiring, in_order=in_order)
+            if acquiring.done():
+                await completed(giving_back)
+            else:
+                # It is made to its end, for the next caller: those in a hurry would have the server begin connections
+                # over and over otherwise, and none would ever be there.
+                unclaimed = asyncio.ensure_future(giving_back)
+                self._unclaimed.add(unclaimed)
+                unclaimed.add_done_callback(self._unclaimed.discard)
+
+    async def _acquire(self) -> _Acquired:
+        pool = self._require_open()
+        try:
+            with domain_errors():
+                return pool, await pool.acquire()
+        except DomainError:
+            self._require_open()
+            raise
 
     def _require_open(self) -> asyncpg.Pool[asyncpg.Record]:
         if self._pool is None:
             raise not_serving("closed", "the store is closed")
         return self._pool
 
-    async def _release(self, pool: asyncpg.Pool[asyncpg.Record], connection: Connection) -> None:
-        # A connection that cannot be given back in order has been ended by the driver, which is as good.
-        with suppress(*LOST):
-            await pool.release(connection, timeout=self._settings.rollback_timeout_seconds)
+    async def _give_back(self, acquiring: asyncio.Task[_Acquired], *, in_order: bool) -> None:
+        """Free the slot, and first the connection if there is one."""
+        try:
+            with suppress(DomainError):  # there is none; the caller has heard why, unless it had gone
+                pool, connection = await acquiring
+                if not in_order:
+                    await self._settle(connection)
+                # A connection that cannot be given back in order has been ended by the driver, which is as good.
+                with suppress(*LOST):
+                    await pool.release(connection, timeout=self._settings.rollback_timeout_seconds)
+        finally:
+            self._slots.release()
+
+    async def _settle(self, connection: Connection) -> None:
+        """End what the server may still be at, or the connection.
+
+        The driver has a statement described before it executes it, and only the latter ends what the server regards
+        as one transaction. A call that is given up between the two leaves that open, with its locks, and the driver
+        takes the connection for idle. Any statement that is executed ends it.
+        """
+        try:
+            await connection.execute("SELECT", timeout=self._settings.rollback_timeout_seconds)
+        except (asyncpg.PostgresError, *LOST):
+            with suppress(asyncpg.InterfaceError):  # it has ended already
+                connection.terminate()
 
     async def _init(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         server = await connection.fetchrow(_SERVER)
         if server is not None:
             self._primary.check(server)
             self._primary.history_id = server["history_id"]
+
+
+async def _over(tasks: Collection[asyncio.Task[None]]) -> None:
+    if tasks:
+        await asyncio.wait(list(tasks))
 
 
 async def _keep(connection: Any) -> None:
