@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from durable_memory.store_url import SqliteUrl, StoreUrl, parse_store_url
+from durable_memory.store_url import PostgresUrl, SqliteUrl, StoreUrl, parse_store_url
 
 PREFIX: Final = "DURABLE_MEMORY_SERVER_"
 _MIB: Final = 1024 * 1024
@@ -129,14 +129,15 @@ def _checked_key(key: SecretStr) -> SecretStr:
 class EmbeddingSettings(_Group):
     """Who makes the vectors of semantic recall.
 
-    `auto` is `local` for an embedded store where the extra of that name is installed, otherwise `none`: recall is
-    lexical. `local` and `local-fast` run a packaged model in this process. `openai` is any endpoint that speaks that
-    protocol; most settings are for it alone. A model that needs words before its texts (e5: `query: `, `passage: `)
-    gets them from the prefixes. `revision` names the weights where the endpoint does not: a new one makes all vectors
-    anew. `similarity_floor` is the cosine that unrelated texts reach with the model.
+    `auto` is `local` where the extra of that name is installed, otherwise `local-fast` where that one is, and `none`
+    without either, or without a place for vectors: recall is lexical, and says so. `local` and `local-fast` run a
+    packaged model in this process. `openai` is any endpoint that speaks that protocol; most settings are for it alone.
+    A model that needs words before its texts (e5: `query: `, `passage: `) gets them from the prefixes. `revision` names
+    the weights where the endpoint does not: a new one makes all vectors anew. `similarity_floor` is the cosine that
+    unrelated texts reach with the model.
     """
 
-    provider: Literal["auto", "none", "local", "local-fast", "openai"] = "none"
+    provider: Literal["auto", "none", "local", "local-fast", "openai"] = "auto"
     base_url: Annotated[str, AfterValidator(_checked_base_url)] = "https://api.openai.com/v1"
     api_key: Annotated[SecretStr, AfterValidator(_checked_key)] | None = None
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -319,6 +320,13 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         missing = "certificate_file" if tls.certificate_file is None else "key_file"
         yield _fault(("tls", missing), "is missing: TLS needs both files")
     yield from _embedding_contradictions(settings.embedding)
+    shared = isinstance(settings.store, PostgresUrl)
+    if shared and settings.vectors.redis_url is None and settings.embedding.provider not in ("auto", "none"):
+        yield _fault(
+            ("vectors", "redis_url"),
+            f"is missing: servers that share a store share its vectors too, and the provider "
+            f"{settings.embedding.provider} makes some",
+        )
     if not (settings.is_loopback or settings.credentials_file or settings.insecure):
         yield _fault(
             ("address",),

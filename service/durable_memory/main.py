@@ -141,8 +141,14 @@ class Application:
         wire = "TLS, " if self._access.tls is not None else ""
         return (
             f"Durable Memory {__version__} is ready on {self.address}, store {self._settings.store}, "
-            f"{wire}{self._access.description}"
+            f"recall by {self._recall()}, {wire}{self._access.description}"
         )
+
+    def _recall(self) -> str:
+        generation = self._services.defaults.current.value
+        if generation is not None:
+            return f"words and meaning ({generation.model})"
+        return "words" if self._services.runtime is None else "words until the embedding provider answers"
 
     async def start(self) -> None:
         """Listen, and try to open the store. Returns when it is ready, or not ready but trying.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import structlog
+
 from durable_memory.adapters.memory import MemoryStore
 from durable_memory.adapters.memory.leases import MemoryLeaseStore
 from durable_memory.adapters.memory.semantic_records import MemorySemanticRecords
@@ -16,12 +18,14 @@ from durable_memory.app.semantic.refresh import RefreshLimits
 from durable_memory.app.semantic.runtime import SemanticParts
 from durable_memory.config import PREFIX, Settings, SettingsError
 from durable_memory.domain.semantic.segment import FloatWidth
-from durable_memory.embedding import build_embedder
+from durable_memory.embedding import build_embedder, why_lexical
 from durable_memory.ports.leases import LeaseStore
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
+
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def build_semantic_parts(settings: Settings, store: Store, clock: Clock, ids: Ids) -> SemanticParts | None:
@@ -31,6 +35,9 @@ def build_semantic_parts(settings: Settings, store: Store, clock: Clock, ids: Id
     """
     embedder = build_embedder(settings, clock=clock, ids=ids)
     if embedder is None:
+        problem = why_lexical(settings)
+        if problem is not None:
+            _log.info("semantic_off", provider="auto", problem=problem)
         return None
     index, leases = _index_and_leases(settings, store, clock)
     bounds = settings.vectors

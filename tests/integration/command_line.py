@@ -33,10 +33,19 @@ class Ended:
 
 
 class CommandLine:
-    """Runs `durable-memory` with nothing of the caller's environment but what is stated here."""
+    """Runs `durable-memory` with nothing of the caller's environment but what is stated here.
+
+    What it opens or serves makes no vectors unless a provider is stated.
+    """
 
     def __init__(self, home: Path, **variables: str) -> None:
-        self._variables = {"XDG_DATA_HOME": str(home), "LOGNAME": "someone", "COLUMNS": "100", **variables}
+        self._variables = {
+            "XDG_DATA_HOME": str(home),
+            "LOGNAME": "someone",
+            "COLUMNS": "100",
+            "DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "none",
+            **variables,
+        }
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> Ended:
         """Run one that has to succeed."""

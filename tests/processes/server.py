@@ -32,8 +32,8 @@ class ServerProcess:
 
     ``store`` is a store URL: ``memory:``, ``sqlite:///path/file.db`` or ``postgresql://...``. ``args`` are
     further flags of ``serve``; ``env`` adds to the environment, from which the caller's own DURABLE_MEMORY_*
-    are taken out. Address and store stay the same over kill9, terminate and restart; ``log`` collects the
-    output of all of them.
+    are taken out. It makes no vectors unless ``env`` names a provider. Address and store stay the same over
+    kill9, terminate and restart; ``log`` collects the output of all of them.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class ServerProcess:
             **{name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")},
             "PYTHONPATH": os.pathsep.join(map(str, _SOURCE_ROOTS)),
             "PYTHONUNBUFFERED": "1",
+            "DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "none",
             **(env or {}),
         }
         self._child: Child | None = None

@@ -127,7 +127,8 @@ async def serve_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     ``store`` is a store URL, or "sqlite" for one file per test; ``store_object`` is used in its place. With
     ``semantic`` the application recalls semantically, by these parts. ``settings`` are fields of the settings tree, to
-    which the environment adds nothing. All applications and channels are closed with the test.
+    which the environment adds nothing; unless they name a provider, nothing makes vectors. All applications and
+    channels are closed with the test.
     """
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
@@ -142,7 +143,12 @@ async def serve_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             **settings: Any,
         ) -> ServedApplication:
             url = f"sqlite:///{tmp_path / 'memory.db'}" if store == "sqlite" else store
-            values = {"address": "127.0.0.1:0", "drain": {"grace_seconds": 2.0}, **settings}
+            values = {
+                "address": "127.0.0.1:0",
+                "drain": {"grace_seconds": 2.0},
+                "embedding": {"provider": "none"},
+                **settings,
+            }
             clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC)) if manual_clock else None
             with monkeypatch.context() as patch:
                 if semantic is not None:

@@ -35,8 +35,12 @@ def _run(*arguments, **env) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def environment(tmp_path):
-    """An environment in which nothing of this machine is touched."""
-    return {"XDG_DATA_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    """An environment in which nothing of this machine is touched, and nothing makes vectors."""
+    return {
+        "XDG_DATA_HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        f"{PREFIX}EMBEDDING_PROVIDER": "none",
+    }
 
 
 def test_a_server_tells_people_in_one_line_and_programs_in_json_and_ends_well_when_told(start_server):
@@ -48,7 +52,7 @@ def test_a_server_tells_people_in_one_line_and_programs_in_json_and_ends_well_wh
     for_people = [line for line in lines if not line.startswith("{")]
     assert len(for_people) == 1
     assert re.fullmatch(
-        rf"Durable Memory [0-9.]+ is ready on {re.escape(server.address)}, store memory:, "
+        rf"Durable Memory [0-9.]+ is ready on {re.escape(server.address)}, store memory:, recall by words, "
         "no credentials: anybody on this machine may do everything",
         for_people[0],
     )

@@ -169,6 +169,21 @@ def test_openai_needs_a_model_and_at_its_own_address_a_key(environment):
     assert load_settings().embedding.api_key is None
 
 
+@pytest.mark.parametrize("provider", ["local", "local-fast"])
+def test_a_provider_that_is_named_for_a_shared_store_needs_a_place_that_is_shared(environment, provider):
+    environment(STORE="postgresql://h/d", EMBEDDING_PROVIDER=provider)
+    (fault,) = _faults()
+    assert fault.startswith(f"{PREFIX}VECTORS_REDIS_URL: is missing")
+    environment(VECTORS_REDIS_URL="redis://127.0.0.1:1")
+    assert load_settings().embedding.provider == provider
+
+
+@pytest.mark.parametrize("provider", ["auto", "none"])
+def test_a_shared_store_without_such_a_place_is_served_where_no_provider_is_named(environment, provider):
+    environment(STORE="postgresql://h/d", EMBEDDING_PROVIDER=provider)
+    assert load_settings().embedding.provider == provider
+
+
 @pytest.mark.parametrize("provider", ["auto", "none", "local", "local-fast"])
 def test_what_only_openai_understands_is_refused_for_another_provider(environment, provider):
     environment(EMBEDDING_PROVIDER=provider, EMBEDDING_CALL_TIMEOUT_SECONDS="9")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
 from durable_memory.adapters.redis import RedisLeaseStore, RedisVectorIndex
@@ -25,7 +26,17 @@ def parts(**settings):
 
 
 def test_without_an_embedder_there_are_no_parts():
-    assert parts(store=MemoryUrl()) is None
+    with capture_logs() as logged:
+        assert parts(store=MemoryUrl(), embedding=EmbeddingSettings(provider="none")) is None
+    assert logged == []
+
+
+def test_a_server_that_found_no_place_for_vectors_by_itself_recalls_by_words_and_says_why_once():
+    with capture_logs() as logged:
+        assert parts(store=PostgresUrl("postgresql://h/d")) is None
+    (line,) = logged
+    assert (line["event"], line["log_level"]) == ("semantic_off", "info")
+    assert "VECTORS_REDIS_URL" in line["problem"]
 
 
 @pytest.mark.parametrize(

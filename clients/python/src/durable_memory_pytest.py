@@ -16,15 +16,24 @@ if TYPE_CHECKING:
     from durable_memory_client.testing import EmbeddedServer
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(
+        "durable_memory_embedding_provider",
+        "Who makes the vectors of the test server: none (recall by words only), local, local-fast or auto",
+        default="none",
+    )
+
+
 @pytest.fixture(scope="session")
-def durable_memory_server() -> Iterator[EmbeddedServer]:
+def durable_memory_server(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
     """A real server on a loopback port, over a temporary SQLite file; one for the whole session.
 
+    `durable_memory_embedding_provider = local` in the configuration of pytest has it recall by meaning too.
     `durable_memory_server.address` is for code that makes its own client.
     """
     from durable_memory_client.testing import EmbeddedServer, ServerStartError
 
-    server = EmbeddedServer()
+    server = EmbeddedServer(embedding_provider=pytestconfig.getini("durable_memory_embedding_provider"))
     try:
         server.start()
     except ServerStartError as error:

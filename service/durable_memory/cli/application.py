@@ -71,7 +71,7 @@ for name, body in (
     ("import", import_namespace),
     ("info", info),
 ):
-    app.command(name)(connected(body))
+    app.command(name)(connected(body, by_meaning=body in (recall, explain)))
 
 index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(index, name="index", help="Look after the vector index behind recall by meaning.")
@@ -84,4 +84,4 @@ for name, body in (
     ("schedule", indexing.schedule),
     ("clear", indexing.clear),
 ):
-    index.command(name)(connected(body))
+    index.command(name)(connected(body, by_meaning=True))

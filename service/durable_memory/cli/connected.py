@@ -63,8 +63,12 @@ class PartlyRefusedError(Exception):
         self.errors: Final = errors
 
 
-def connected(body: Callable[Concatenate[Invocation, P], Awaitable[None]]) -> Callable[..., None]:
+def connected(
+    body: Callable[Concatenate[Invocation, P], Awaitable[None]], *, by_meaning: bool = False
+) -> Callable[..., None]:
     """A command for typer: the parameters of `body` after its first, and the options of `ServiceOptions`.
+
+    `by_meaning`: it searches, or looks after, the vectors; the others do not wait for a model to be loaded.
 
     `body` runs again from its start if the service goes away before anything was printed, as that of another command
     does when it ends. So everything that it changes carries the invocation's request id.
@@ -81,7 +85,8 @@ def connected(body: Callable[Concatenate[Invocation, P], Awaitable[None]]) -> Ca
         options: ServiceOptions = shared.collected(service)["service"]
         output = Output(as_json=options.as_json, times=Times(SystemClock(), UTC if options.utc else None))
         collected = own.collected(arguments)
-        running = _interruptible(_run(lambda invocation: body(invocation, **collected), options, output))  # type: ignore[call-arg]
+        work = _run(lambda invocation: body(invocation, **collected), options, output, by_meaning=by_meaning)  # type: ignore[call-arg]
+        running = _interruptible(work)
         try:
             code = asyncio.run(running)
         except KeyboardInterrupt:
@@ -109,7 +114,9 @@ async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
         return _SIGNALLED + signal.SIGTERM
 
 
-async def _run(body: Callable[[Invocation], Awaitable[None]], options: ServiceOptions, output: Output) -> int:
+async def _run(
+    body: Callable[[Invocation], Awaitable[None]], options: ServiceOptions, output: Output, *, by_meaning: bool
+) -> int:
     """The exit code."""
     request_id = new_request_id()
     kept: dict[str, Any] = {}
@@ -119,7 +126,7 @@ async def _run(body: Callable[[Invocation], Awaitable[None]], options: ServiceOp
         address = options.address or ""
         try:
             token = options.token()
-            async with place(options) as where:
+            async with place(options, by_meaning=by_meaning) as where:
                 address = where.address
                 async with _client(options, token, where) as memory:
                     await body(

@@ -44,8 +44,10 @@ class Place:
 
 
 @asynccontextmanager
-async def place(options: ServiceOptions) -> AsyncIterator[Place]:
+async def place(options: ServiceOptions, *, by_meaning: bool = False) -> AsyncIterator[Place]:
     """The service to talk to, for as long as the context lasts.
+
+    Where this process opens the data itself, it loads what makes vectors only if the command works `by_meaning`.
 
     Raises: UnusablePlaceError, NotOpenedError.
     """
@@ -54,9 +56,12 @@ async def place(options: ServiceOptions) -> AsyncIterator[Place]:
         return
     # The server's modules are for those who need them.
     from durable_memory.adapters.sqlite import live_server_address
+    from durable_memory.config import EmbeddingSettings
     from durable_memory.store_url import MemoryUrl, SqliteUrl
 
     settings = _settings(options)
+    if not by_meaning:
+        settings = settings.model_copy(update={"embedding": EmbeddingSettings(provider="none")})
     if isinstance(settings.store, MemoryUrl):
         raise UnusablePlaceError("a command keeps nothing in memory: give a file or a database, or an address")
     deadline = asyncio.get_running_loop().time() + _LOCK_WAIT_SECONDS

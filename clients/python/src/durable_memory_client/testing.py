@@ -43,10 +43,12 @@ class EmbeddedServer:
         with EmbeddedServer() as server:
             with server.blocking_client() as memory: ...
 
-    It asks for no credentials, and its folder is removed with it.
+    It asks for no credentials, and its folder is removed with it. Recall is by words only, the same on every machine,
+    unless `embedding_provider` says who makes vectors: `local` runs the packaged model of `durable-memory[local]`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, embedding_provider: str = "none") -> None:
+        self._embedding_provider = embedding_provider
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
@@ -112,6 +114,7 @@ class EmbeddedServer:
         self._address = f"127.0.0.1:{_free_port()}"
         # The tests' own settings are for clients, and for servers that they start themselves.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}
+        environment["DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER"] = self._embedding_provider
         # The server is found where the tests find it, also when that is not the site-packages of the interpreter.
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         with (folder / "server.log").open("ab") as log:

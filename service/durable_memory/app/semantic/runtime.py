@@ -1,14 +1,13 @@
 """Everything of semantic recall that lives as long as the process, and comes up when its parts can be reached.
 
-A server whose provider or index is down at the start serves all the same: recall is lexical and says so, and this keeps
-trying. What it makes is known once the provider has answered; sessions that open before that are bound to no
-generation.
+A server whose provider or index is down or slow at the start serves all the same: recall is lexical and says so, and
+this keeps trying. What it makes is known once the provider has answered; sessions that open before that are bound to no
+generation, and so the start waits a little for it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
@@ -32,6 +31,9 @@ from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
+
+_START_SECONDS: Final = 2.0
+"""How long the start of the server waits for provider and index: several times what a packaged model needs."""
 
 _FIRST_RETRY_SECONDS: Final = 0.5
 _MOST_RETRY_SECONDS: Final = 30.0
@@ -107,7 +109,7 @@ class SemanticRuntime:
             default_delay_seconds=parts.default_delay_seconds,
             poll_seconds=parts.poll_seconds,
         )
-        self._starting: asyncio.Task[None] | None = None
+        self._starting: list[asyncio.Task[None] | asyncio.Task[bool]] = []
 
     @property
     def index(self) -> VectorIndex:
@@ -141,17 +143,24 @@ class SemanticRuntime:
         )
 
     async def start(self) -> None:
-        """Come up now if that works, otherwise keep trying. The store is open."""
-        if not await self._come_up():
-            self._starting = asyncio.create_task(self._keep_trying(), name="semantic recall comes up")
+        """Come up now if that works in a moment, otherwise keep trying. The store is open."""
+        first = asyncio.create_task(self._come_up(), name="semantic recall comes up")
+        try:
+            await asyncio.wait({first}, timeout=_START_SECONDS)
+        except asyncio.CancelledError:
+            first.cancel()
+            raise
+        if not first.done() or not first.result():
+            trying = asyncio.create_task(self._keep_trying(first), name="semantic recall keeps trying")
+            self._starting = [first, trying]
 
     async def close(self) -> None:
         """Stop everything and let go of embedder and index. Idempotent."""
-        if self._starting is not None:
-            self._starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._starting
-            self._starting = None
+        starting, self._starting = self._starting, []
+        for task in starting:
+            task.cancel()
+        if starting:
+            await asyncio.wait(starting)
         await self.maintenance.stop()
         await self.vectors.close()
         await self._parts.embedder.close()
@@ -178,10 +187,10 @@ class SemanticRuntime:
         )
         return True
 
-    async def _keep_trying(self) -> None:
+    async def _keep_trying(self, attempt: asyncio.Task[bool]) -> None:
         pause = _FIRST_RETRY_SECONDS
-        while True:
+        up = await attempt
+        while not up:
             await asyncio.sleep(pause)
-            if await self._come_up():
-                return
             pause = min(pause * 2, _MOST_RETRY_SECONDS)
+            up = await self._come_up()

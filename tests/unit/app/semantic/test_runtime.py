@@ -1,0 +1,69 @@
+"""How semantic recall comes up with the server."""
+
+import asyncio
+
+import pytest
+
+from durable_memory.app.semantic import runtime
+from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
+from tests.processes.polling import wait_until_async
+from tests.unit.app.semantic.semantic_world import Backing, GatedEmbedder, semantic_process
+
+
+class SlowToOpen(GatedEmbedder):
+    """Opens when it is `released`, and then as `ends` says."""
+
+    def __init__(self, ends: BaseException | None = None) -> None:
+        super().__init__()
+        self.released = asyncio.Event()
+        self._ends = ends
+
+    async def open(self):
+        await self.released.wait()
+        if self._ends is not None:
+            raise self._ends
+        return await super().open()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_START_SECONDS", 0.01)
+    monkeypatch.setattr(runtime, "_FIRST_RETRY_SECONDS", 0.01)
+
+
+async def test_a_session_that_opens_at_once_is_bound_to_the_generation(backing: Backing):
+    async with semantic_process(backing, "a") as world:
+        await world.open()
+        assert (await world.status()).state.name == "NOT_BUILT"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_provider_that_is_slow_to_answer_holds_up_nothing_and_is_used_when_it_has(backing: Backing):
+    embedder = SlowToOpen()
+    async with semantic_process(backing, "a", embedder) as world:
+        assert world.runtime.generation is None
+        embedder.released.set()
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_provider_that_fails_after_the_start_is_asked_again(backing: Backing):
+    embedder = SlowToOpen(EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True))
+    async with semantic_process(backing, "a", embedder) as world:
+        embedder.released.set()
+        embedder._ends = None
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+
+async def test_what_no_repetition_mends_ends_the_start(backing: Backing):
+    embedder = SlowToOpen(ValueError("a bug"))
+    embedder.released.set()
+    with pytest.raises(ValueError, match="a bug"):
+        async with semantic_process(backing, "a", embedder):
+            pass
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_process_that_ends_before_its_provider_answered_leaves_nothing_behind(backing: Backing):
+    async with semantic_process(backing, "a", SlowToOpen()) as world:
+        assert world.runtime.generation is None
