@@ -131,6 +131,11 @@ class Schedule:
     set_by: str
     set_at: datetime
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the partition moves only when it is told to."""
+        return self.interval_seconds is None and self.on_change_delay_seconds is None
+
     def __post_init__(self) -> None:
         interval, delay = self.interval_seconds, self.on_change_delay_seconds
         if interval is not None and not 0 < interval <= SCHEDULE_SECONDS_MAX:

@@ -89,6 +89,15 @@ class VectorIndex(Protocol):
     @property
     def consistency(self) -> Consistency: ...
 
+    @property
+    def connections(self) -> int:
+        """How many connections were made to where the index is; 0 if it needs none.
+
+        What is published there goes back in time only by a restart or a failover, which ends connections: as long as
+        the number stays, a state that was verified to be the last one, and is still there, still is the last one.
+        """
+        ...
+
     async def open(self) -> None:
         """Connect, load scripts, and refuse a backend that would evict what was published.
 

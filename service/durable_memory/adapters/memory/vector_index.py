@@ -36,6 +36,7 @@ class MemoryVectorIndex:
     """`VectorIndex` that lives and ends with the object. Nothing here awaits, so each call is atomic on its loop."""
 
     consistency: Final = Consistency.INDEX_REVISION_CAS
+    connections: Final = 0
 
     def __init__(
         self, leases: MemoryLeaseStore, clock: Clock, *, replaced_grace_seconds: float = REPLACED_GRACE_SECONDS

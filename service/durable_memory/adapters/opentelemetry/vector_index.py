@@ -34,6 +34,10 @@ class ObservedVectorIndex:
     def consistency(self) -> Consistency:
         return self._index.consistency
 
+    @property
+    def connections(self) -> int:
+        return self._index.connections
+
     async def open(self) -> None:
         with self._calls.call("open"):
             await self._index.open()

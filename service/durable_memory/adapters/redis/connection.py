@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -46,6 +47,8 @@ class RedisConnection:
         self._url = url
         self.settings: Final = settings or RedisSettings()
         self._client: Redis | None = None
+        self.connections = 0
+        """How many were made."""
 
     async def open(self) -> None:
         """Connect, judge the server and load the scripts. Idempotent.
@@ -144,10 +147,15 @@ class RedisConnection:
             # Each attempt has a deadline of its own; this one is for a connection nobody waits for.
             socket_timeout=settings.transfer_timeout_seconds,
             retry=Retry(NoBackoff(), 0),
+            redis_connect_func=self._connected,
             protocol=2,
             client_name="durable-memory",
         )
         return Redis.from_pool(pool)
+
+    async def _connected(self, connection: AbstractConnection) -> None:
+        self.connections += 1
+        await connection.on_connect()
 
     def _require_open(self) -> Redis:
         if self._client is None:

@@ -53,6 +53,10 @@ class RedisVectorIndex:
         self._grace = milliseconds(connection.settings.replaced_grace_seconds)
         self._transfer_timeout = connection.settings.transfer_timeout_seconds
 
+    @property
+    def connections(self) -> int:
+        return self._connection.connections
+
     async def open(self) -> None:
         await self._connection.open()
 

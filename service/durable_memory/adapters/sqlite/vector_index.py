@@ -36,6 +36,7 @@ class SqliteVectorIndex:
     """
 
     consistency: Final = Consistency.INDEX_REVISION_CAS
+    connections: Final = 0
 
     def __init__(
         self, store: SqliteStore, clock: Clock, *, replaced_grace_seconds: float = REPLACED_GRACE_SECONDS

@@ -19,7 +19,7 @@ import structlog
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.vector_view import VectorKey
-from durable_memory.domain.errors import DomainError
+from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.ports.embedder import Embedder, EmbeddingError, EmbeddingFailure
@@ -95,7 +95,25 @@ class SemanticHealth:
             if len(self._unembedded) > _PARTITIONS:
                 self._unembedded.popitem(last=False)
 
+    def rebuilt(self, partition: Partition) -> None:
+        """A refresh has come through: what is published now was made of what is ACTIVE."""
+        if self._unserved.pop(partition.name, None) is not None:
+            self._changed.set()
+
     # How it stands
+
+    def unserved(self) -> list[Partition]:
+        """Those that were asked for, and found lost or damaged; what is asked for most comes last."""
+        return [item.partition for item in self._unserved.values()]
+
+    async def is_unserved(self, partition: Partition) -> bool:
+        """Look again: another server may have rebuilt it. Raises: DEPENDENCY_UNAVAILABLE."""
+        try:
+            self._mended(partition, await judge(self._index, self._records, partition))
+        except DomainError as error:
+            if error.reason is not Reason.DATA_CORRUPTED:
+                raise
+        return partition.name in self._unserved
 
     @property
     def serving(self) -> bool:

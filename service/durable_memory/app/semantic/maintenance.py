@@ -1,6 +1,7 @@
 """Scheduled refreshes: any replica runs any of them, one at a time for each partition, and none is replayed.
 
-The schedule and the receipts in the repository say what is due; the lease says who does it. A refresh that fails waits
+The schedule and the receipts in the repository say what is due; the lease says who does it. What a recall found lost or
+damaged is due as well, although nothing has changed: it is built again from cached vectors. A refresh that fails waits
 longer before each next try, in this process, while others may try at once.
 """
 
@@ -17,16 +18,19 @@ from typing import Final
 import structlog
 
 from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.refresh import RefreshProgress, RefreshService
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.runtime import Clock
-from durable_memory.ports.semantic_records import DueRefresh, MaintenanceRun, RunOutcome, SemanticRecords
+from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome, SemanticRecords
 from durable_memory.ports.vector_index import Consistency
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
 _BACKOFFS_KEPT: Final = 10_000
+_BY_HAND_SECONDS: Final = 60.0
+"""For how long a lost index whose namespace has no schedule is not looked at again."""
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -78,6 +82,7 @@ class Maintenance:
         records: SemanticRecords,
         current: CurrentGeneration,
         clock: Clock,
+        health: SemanticHealth,
         *,
         workers: int,
         default_delay_seconds: float,
@@ -87,6 +92,7 @@ class Maintenance:
         self._records = records
         self._current = current
         self._clock = clock
+        self._health = health
         self._workers = workers
         self._default_delay = default_delay_seconds
         self._poll = poll_seconds
@@ -142,13 +148,33 @@ class Maintenance:
             for item in due:
                 if len(self._running) >= self._workers:
                     break
-                self._begin(item)
+                self._begin(Partition(item.namespace, item.authority_digest))
+            await self._rebuild()
 
-    def _begin(self, due: DueRefresh) -> None:
-        partition = Partition(due.namespace, due.authority_digest)
+    async def _rebuild(self) -> None:
+        """Begin to build again what was found lost or damaged, unless its namespace has switched schedules off."""
+        for partition in self._health.unserved():
+            if len(self._running) >= self._workers:
+                return
+            if not self._may_begin(partition):
+                continue
+            try:
+                schedule = await self._records.schedule(partition.namespace, partition.authority_digest)
+                if schedule is not None and schedule.is_off:
+                    self._put_off(partition.name, _BY_HAND_SECONDS)
+                elif await self._health.is_unserved(partition):
+                    self._begin(partition)
+            except DomainError as error:
+                self._failed(error)
+                return
+
+    def _may_begin(self, partition: Partition) -> bool:
         backoff = self._backoff.get(partition.name)
         waits = backoff is not None and self._clock.monotonic() < backoff.not_before
-        if waits or partition.name in self._running:
+        return not waits and partition.name not in self._running
+
+    def _begin(self, partition: Partition) -> None:
+        if not self._may_begin(partition):
             return
         task = asyncio.create_task(self._one(partition), name="scheduled refresh")
         self._running[partition.name] = task
@@ -168,12 +194,13 @@ class Maintenance:
             if error.reason is Reason.LEASE_HELD:
                 return  # another replica is at it
             self._failed(error)
-            self._back_off(partition.name)
+            self._back_off(partition.name, error)
             outcome = RunOutcome.FAILED
             run = MaintenanceRun(
                 started_at=started, ended_at=self._clock.now(), outcome=outcome, error=describe_failure(error)
             )
         else:
+            self._health.rebuilt(partition)
             self._counts.failing = False
             self._backoff.pop(partition.name, None)
             published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
@@ -196,11 +223,16 @@ class Maintenance:
         self._counts.last_error_at = self._clock.now()
         _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata))
 
-    def _back_off(self, name: str) -> None:
-        backoff = self._backoff.setdefault(name, _Backoff())
-        backoff.failures += 1
-        pause = min(_BACKOFF_FIRST_SECONDS * 2 ** (backoff.failures - 1), _BACKOFF_MOST_SECONDS)
-        backoff.not_before = self._clock.monotonic() + pause
+    def _back_off(self, name: str, error: DomainError) -> None:
+        failures = self._backoff[name].failures if name in self._backoff else 0
+        pause = min(_BACKOFF_FIRST_SECONDS * 2**failures, _BACKOFF_MOST_SECONDS)
+        if error.reason is Reason.DEPENDENCY_UNAVAILABLE:
+            # All wait for the same outage to end, and not for what is wrong with one of them.
+            failures, pause = 0, _BACKOFF_FIRST_SECONDS
+        self._put_off(name, pause, failures + 1)
+
+    def _put_off(self, name: str, seconds: float, failures: int = 0) -> None:
+        self._backoff[name] = _Backoff(failures, self._clock.monotonic() + seconds)
         self._backoff.move_to_end(name)
         while len(self._backoff) > _BACKOFFS_KEPT:
             self._backoff.popitem(last=False)

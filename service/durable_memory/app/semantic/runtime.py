@@ -105,6 +105,7 @@ class SemanticRuntime:
             parts.records,
             current,
             clock,
+            self.health,
             workers=parts.workers,
             default_delay_seconds=parts.default_delay_seconds,
             poll_seconds=parts.poll_seconds,

@@ -91,7 +91,7 @@ class SemanticSearch:
         self._embedder = embedder
         self._health = health
         self._observer = observer
-        self._verified: dict[str, tuple[int, VectorKey]] = {}
+        self._verified: dict[str, tuple[int, int, VectorKey]] = {}
         self._unindexed_counts: dict[str, tuple[ViewKey, VectorKey, int]] = {}
         self._queries: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
 
@@ -161,12 +161,13 @@ class SemanticSearch:
     async def _trusted(self, partition: Partition, manifest: Manifest | None, view: View) -> Manifest | None:
         """The manifest, once it was found to be what the repository says was published.
 
-        It is compared with the repository when it is not the one that was verified last, so that a recall costs one
-        read of the index. An index that went back to a state this process verified before is told by its receipt.
+        It is compared with the repository when it is not the one that was verified last, and when the index may have
+        gone back to that one since, so that a recall costs one read of the index.
         """
+        connections = self._index.connections
         if manifest is not None:
             verified = self._verified.get(partition.name)
-            if verified == (manifest.fence, VectorKey.of(manifest)):
+            if verified == (connections, manifest.fence, VectorKey.of(manifest)):
                 return manifest
         state = await judge(self._index, self._records, partition)
         self._health.judged(partition, state)
@@ -178,7 +179,7 @@ class SemanticSearch:
             if len(view.index):
                 raise SemanticUnavailableError(DegradationReason.INDEX_NOT_BUILT)
             return None  # nothing ACTIVE: an index of nothing is complete
-        self._verified[partition.name] = (state.manifest.fence, VectorKey.of(state.manifest))
+        self._verified[partition.name] = (connections, state.manifest.fence, VectorKey.of(state.manifest))
         while len(self._verified) > _PARTITIONS_REMEMBERED:
             del self._verified[next(iter(self._verified))]
         return state.manifest
