@@ -16,6 +16,7 @@ from durablememory.v1 import change_set_pb2, recall_pb2, semantic_pb2, session_p
 from durablememory.v1 import memory_service_pb2 as memory_pb
 from durablememory.v1 import semantic_service_pb2 as pb
 from durablememory.v1 import session_service_pb2 as session_pb
+from tests.fixture_embedder import FixtureEmbedder
 from tests.processes.polling import wait_until_async
 from tests.rpc.every_rpc import NOBODYS, requests
 from tests.rpc.messages import call, change_token, namespace, remember
@@ -390,7 +391,38 @@ async def test_maintenance_tells_of_the_process_and_of_the_namespaces_runs(stubs
     (run,) = after.runs
     assert run.outcome == semantic_pb2.MAINTENANCE_RUN_OUTCOME_FAILED
     assert run.error == "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:NOT_FINITE"
+    assert (run.fence, run.index_revision, receipt.fence) == (1, 0, 2)
     assert run.started_at.ToNanoseconds() <= run.ended_at.ToNanoseconds()
+
+
+async def test_who_is_no_operator_is_told_of_the_namespace_and_not_of_the_process(
+    serve_application, credentials_file, parts
+):
+    """The process works for all tenants, and how busy it is or why it fails tells of theirs."""
+    served = await serve_application(credentials_file=credentials_file, semantic=parts)
+    asked = pb.GetMaintenanceHealthRequest(namespace=WHERE)
+    owner = await served.stubs("activator")
+    await owner.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="assistant")))
+    await remember(owner, "The user drinks tea.")
+    _, receipt = await refresh(owner)
+
+    for name, is_operator in (("reader", False), ("writer", False), ("activator", False), ("full", True)):
+        answer = await (await served.stubs(name)).semantic.GetMaintenanceHealth(asked)
+        assert (answer.HasField("health"), answer.last_receipt) == (is_operator, receipt)
+
+
+async def test_a_text_that_the_provider_refuses_is_counted_in_receipt_and_status(stubs, parts, monkeypatch):
+    def row(self, text):
+        if "tea" in text:
+            raise EmbeddingError(EmbeddingFailure.REFUSED, retryable=False, status=400)
+        return [1.0] * GENERATION.dimension
+
+    monkeypatch.setattr(FixtureEmbedder, "_row", row)
+    _, receipt = await refresh(stubs)
+
+    assert (receipt.active_count, receipt.indexed_count, receipt.work.added, receipt.work.refused) == (2, 1, 1, 1)
+    stands = await status(stubs)
+    assert (stands.refused_count, stands.unindexed_active_count, stands.last_failure) == (1, 1, "")
 
 
 def test_the_phases_of_maintenance_have_the_numbers_of_the_contract():

@@ -350,12 +350,17 @@ type IndexStatus struct {
 	// by words only. All of them while the state is not CURRENT.
 	UnindexedActiveCount int64 `protobuf:"varint,6,opt,name=unindexed_active_count,json=unindexedActiveCount,proto3" json:"unindexed_active_count,omitempty"`
 	// Why the latest run failed, as MaintenanceRun's `error`. Empty if it did
-	// not.
+	// not, or if a refresh has come through since.
 	LastFailure string `protobuf:"bytes,7,opt,name=last_failure,json=lastFailure,proto3" json:"last_failure,omitempty"`
 	// When it is refreshed. Absent where nobody has set it, and the server's
 	// default holds: on change, two seconds after, while a session is open that
 	// is bound to the generation.
-	Schedule      *RefreshSchedule `protobuf:"bytes,8,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Schedule *RefreshSchedule `protobuf:"bytes,8,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	// How many of the ACTIVE nodes that the last receipt covers have no vector
+	// because the embedding provider refuses their text. They are found by words
+	// only. It is asked again when the text changes, and by a rebuild. 0 while
+	// the state is not CURRENT.
+	RefusedCount  int64 `protobuf:"varint,9,opt,name=refused_count,json=refusedCount,proto3" json:"refused_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +449,13 @@ func (x *IndexStatus) GetSchedule() *RefreshSchedule {
 		return x.Schedule
 	}
 	return nil
+}
+
+func (x *IndexStatus) GetRefusedCount() int64 {
+	if x != nil {
+		return x.RefusedCount
+	}
+	return 0
 }
 
 // A published index: one state of one partition, replaced as a whole.
@@ -794,7 +806,10 @@ type RefreshWork struct {
 	// Bytes of the segments that were written.
 	StagedBytes int64 `protobuf:"varint,8,opt,name=staged_bytes,json=stagedBytes,proto3" json:"staged_bytes,omitempty"`
 	// How long it took.
-	Duration      *durationpb.Duration `protobuf:"bytes,9,opt,name=duration,proto3" json:"duration,omitempty"`
+	Duration *durationpb.Duration `protobuf:"bytes,9,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Texts that the provider refused, now or before. The others got their
+	// vectors all the same.
+	Refused       int64 `protobuf:"varint,10,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -892,6 +907,13 @@ func (x *RefreshWork) GetDuration() *durationpb.Duration {
 	return nil
 }
 
+func (x *RefreshWork) GetRefused() int64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
 // When the index of a namespace is refreshed by itself. Any replica does it,
 // one at a time; ticks that were missed are not made up for.
 type RefreshSchedule struct {
@@ -967,7 +989,8 @@ func (x *RefreshSchedule) GetSetAt() *timestamppb.Timestamp {
 	return nil
 }
 
-// How the maintenance of one server process is doing. Others have their own.
+// How the maintenance of one server process is doing, in all namespaces. Others
+// have their own.
 type MaintenanceHealth struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is doing.
@@ -1085,6 +1108,8 @@ type MaintenanceRun struct {
 	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// The index revision that it published, or found to be right. 0 if it failed.
 	IndexRevision int64 `protobuf:"varint,5,opt,name=index_revision,json=indexRevision,proto3" json:"index_revision,omitempty"`
+	// The fence of the lease under which it ran. 0 if it ended before it had one.
+	Fence         int64 `protobuf:"varint,6,opt,name=fence,proto3" json:"fence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1154,11 +1179,18 @@ func (x *MaintenanceRun) GetIndexRevision() int64 {
 	return 0
 }
 
+func (x *MaintenanceRun) GetFence() int64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
 var File_durablememory_v1_semantic_proto protoreflect.FileDescriptor
 
 const file_durablememory_v1_semantic_proto_rawDesc = "" +
 	"\n" +
-	"\x1fdurablememory/v1/semantic.proto\x12\x10durablememory.v1\x1a#durablememory/v1/change_token.proto\x1a\x1edurablememory/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe6\x03\n" +
+	"\x1fdurablememory/v1/semantic.proto\x12\x10durablememory.v1\x1a#durablememory/v1/change_token.proto\x1a\x1edurablememory/v1/session.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x04\n" +
 	"\vIndexStatus\x12@\n" +
 	"\fchange_token\x18\x01 \x01(\v2\x1d.durablememory.v1.ChangeTokenR\vchangeToken\x12D\n" +
 	"\n" +
@@ -1169,7 +1201,8 @@ const file_durablememory_v1_semantic_proto_rawDesc = "" +
 	"\flast_receipt\x18\x05 \x01(\v2 .durablememory.v1.RefreshReceiptR\vlastReceipt\x124\n" +
 	"\x16unindexed_active_count\x18\x06 \x01(\x03R\x14unindexedActiveCount\x12!\n" +
 	"\flast_failure\x18\a \x01(\tR\vlastFailure\x12=\n" +
-	"\bschedule\x18\b \x01(\v2!.durablememory.v1.RefreshScheduleR\bschedule\"\xdb\x02\n" +
+	"\bschedule\x18\b \x01(\v2!.durablememory.v1.RefreshScheduleR\bschedule\x12#\n" +
+	"\rrefused_count\x18\t \x01(\x03R\frefusedCount\"\xdb\x02\n" +
 	"\x0ePublishedIndex\x12%\n" +
 	"\x0eindex_revision\x18\x01 \x01(\x03R\rindexRevision\x120\n" +
 	"\x14index_history_digest\x18\x02 \x01(\tR\x12indexHistoryDigest\x12\x14\n" +
@@ -1200,7 +1233,7 @@ const file_durablememory_v1_semantic_proto_rawDesc = "" +
 	"\x16completed_by_successor\x18\n" +
 	" \x01(\bR\x14completedBySuccessor\x129\n" +
 	"\n" +
-	"written_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xc9\x02\n" +
+	"written_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\"\xe3\x02\n" +
 	"\vRefreshWork\x12\x14\n" +
 	"\x05added\x18\x01 \x01(\x03R\x05added\x12\x1a\n" +
 	"\breplaced\x18\x02 \x01(\x03R\breplaced\x12\x18\n" +
@@ -1211,7 +1244,9 @@ const file_durablememory_v1_semantic_proto_rawDesc = "" +
 	"\x0fprovider_inputs\x18\x06 \x01(\x03R\x0eproviderInputs\x12%\n" +
 	"\x0eprovider_bytes\x18\a \x01(\x03R\rproviderBytes\x12!\n" +
 	"\fstaged_bytes\x18\b \x01(\x03R\vstagedBytes\x125\n" +
-	"\bduration\x18\t \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xd5\x01\n" +
+	"\bduration\x18\t \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x18\n" +
+	"\arefused\x18\n" +
+	" \x01(\x03R\arefused\"\xd5\x01\n" +
 	"\x0fRefreshSchedule\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12A\n" +
 	"\x0fon_change_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\ronChangeDelay\x12\x15\n" +
@@ -1225,14 +1260,15 @@ const file_durablememory_v1_semantic_proto_rawDesc = "" +
 	"\rfailure_count\x18\x05 \x01(\x03R\ffailureCount\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\x06 \x01(\tR\tlastError\x12>\n" +
-	"\rlast_error_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vlastErrorAt\"\x82\x02\n" +
+	"\rlast_error_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vlastErrorAt\"\x98\x02\n" +
 	"\x0eMaintenanceRun\x129\n" +
 	"\n" +
 	"started_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12A\n" +
 	"\aoutcome\x18\x03 \x01(\x0e2'.durablememory.v1.MaintenanceRunOutcomeR\aoutcome\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12%\n" +
-	"\x0eindex_revision\x18\x05 \x01(\x03R\rindexRevision*\x93\x01\n" +
+	"\x0eindex_revision\x18\x05 \x01(\x03R\rindexRevision\x12\x14\n" +
+	"\x05fence\x18\x06 \x01(\x03R\x05fence*\x93\x01\n" +
 	"\n" +
 	"IndexState\x12\x1b\n" +
 	"\x17INDEX_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +

@@ -680,7 +680,8 @@ func (x *GetMaintenanceHealthRequest) GetNamespace() *NamespaceRef {
 // Answers GetMaintenanceHealth.
 type GetMaintenanceHealthResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The process that answers.
+	// The process that answers. It works for all namespaces, and so it is set for
+	// callers with the operator role alone.
 	Health *MaintenanceHealth `protobuf:"bytes,1,opt,name=health,proto3" json:"health,omitempty"`
 	// The namespace's last receipt. Absent if there is none.
 	LastReceipt *RefreshReceipt `protobuf:"bytes,2,opt,name=last_receipt,json=lastReceipt,proto3" json:"last_receipt,omitempty"`

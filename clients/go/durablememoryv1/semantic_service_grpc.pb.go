@@ -93,9 +93,9 @@ type SemanticServiceClient interface {
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	SetSchedule(ctx context.Context, in *SetScheduleRequest, opts ...grpc.CallOption) (*SetScheduleResponse, error)
-	// Says how the maintenance of the answering process is doing, and what became
-	// of the namespace's last refreshes, whichever process ran them. Needs the
-	// reader role.
+	// Says what became of the namespace's last refreshes, whichever process ran
+	// them, and tells operators how the maintenance of the answering process is
+	// doing. Needs the reader role.
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	GetMaintenanceHealth(ctx context.Context, in *GetMaintenanceHealthRequest, opts ...grpc.CallOption) (*GetMaintenanceHealthResponse, error)
@@ -244,9 +244,9 @@ type SemanticServiceServer interface {
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	SetSchedule(context.Context, *SetScheduleRequest) (*SetScheduleResponse, error)
-	// Says how the maintenance of the answering process is doing, and what became
-	// of the namespace's last refreshes, whichever process ran them. Needs the
-	// reader role.
+	// Says what became of the namespace's last refreshes, whichever process ran
+	// them, and tells operators how the maintenance of the answering process is
+	// doing. Needs the reader role.
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	GetMaintenanceHealth(context.Context, *GetMaintenanceHealthRequest) (*GetMaintenanceHealthResponse, error)

@@ -24,6 +24,7 @@ def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> 
         ("model", f"{generation.model} of {generation.provider}, {generation.dimension} dimensions"),
         ("generation", generation.authority_digest),
         ("not indexed", f"{memories(unindexed)}, found by words only" if unindexed else "nothing"),
+        ("refused", f"{memories(stands.refused_count)}, by the embedding provider" if stands.refused_count else ""),
         *_published(stands),
         ("last refresh", f"{times.show(receipt.written_at)}: {done(receipt)}" if receipt else ""),
         ("last failure", stands.last_failure),
@@ -42,10 +43,12 @@ def done(receipt: RefreshReceipt) -> str:
     work = receipt.work
     amounts = ((work.added, "added"), (work.replaced, "replaced"), (work.removed, "removed"))
     changes = [f"{amount:,} {word}" for amount, word in amounts if amount]
+    refused = [f"{work.refused:,} refused by the provider"] if work.refused else []
     if not changes and not work.staged_bytes:
-        return "cleared" if receipt.index_revision == 0 and receipt.active_count else "nothing to do"
+        nothing = "cleared" if receipt.index_revision == 0 and receipt.active_count else "nothing to do"
+        return ", ".join([nothing, *refused])
     origin = f"{work.provider_inputs:,} embedded in {work.provider_calls:,} calls, {work.cache_hits:,} from the cache"
-    return ", ".join([*(changes or ["written anew"]), origin, show_duration(work.duration)])
+    return ", ".join([*(changes or ["written anew"]), origin, *refused, show_duration(work.duration)])
 
 
 def when(schedule: RefreshSchedule | None) -> str:
@@ -82,6 +85,8 @@ def _last_error(times: Times, health: MaintenanceHealth) -> str:
 
 
 def _maintenance(health: MaintenanceHealth) -> str:
+    if health.phase is None:
+        return "for operators"
     return (
         f"{health.phase.lower()}, {health.running_count} of {health.worker_count} workers busy; "
         f"{health.run_count:,} runs and {health.failure_count:,} failures since the server started"

@@ -8,9 +8,10 @@ go to the configured provider and nowhere else, and into no log or error. Every 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from durable_memory.domain.semantic.generation import Generation
 
@@ -38,6 +39,10 @@ class EmbeddingFailure(StrEnum):
     CIRCUIT_OPEN = "CIRCUIT_OPEN"
 
 
+_ABOUT_THE_INPUT: Final = frozenset({None, 400, 413, 422})
+"""How a provider answers what it will not embed, whoever asks; `None`: it was not even sent."""
+
+
 class EmbeddingError(Exception):
     """A call that gave no vectors. `retryable`: another attempt later may do.
 
@@ -57,6 +62,22 @@ class EmbeddingError(Exception):
         self.retryable = retryable
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+
+    @property
+    def about_input(self) -> bool:
+        """Whether it is a text of the call that is refused, and the others alone may be taken."""
+        return self.failure is EmbeddingFailure.REFUSED and self.status in _ABOUT_THE_INPUT
+
+
+@dataclass(slots=True)
+class CallCount:
+    """Provider calls on somebody's behalf, retries included."""
+
+    calls: int = 0
+
+
+counting_calls: Final[ContextVar[CallCount | None]] = ContextVar("counting_calls", default=None)
+"""Adapters count here what the calls of the current task cost, whatever else the process asks the provider for."""
 
 
 @dataclass(slots=True)

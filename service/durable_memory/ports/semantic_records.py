@@ -50,11 +50,15 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshWork:
-    """What a refresh did. Bytes are of vectors and of texts sent to the provider."""
+    """What a refresh did. `refused` texts have no vector, because the provider does not take them.
+
+    Bytes are of vectors and of texts sent to the provider.
+    """
 
     added: int = 0
     replaced: int = 0
     removed: int = 0
+    refused: int = 0
     cache_hits: int = 0
     provider_calls: int = 0
     provider_inputs: int = 0

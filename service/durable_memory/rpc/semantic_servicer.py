@@ -111,9 +111,9 @@ class SemanticServicer(SemanticServiceServicer):
     ) -> pb.GetMaintenanceHealthResponse:
         call = authorised("SemanticService.GetMaintenanceHealth", request)
         maintenance = await self._semantic.maintenance(call)
-        receipt = maintenance.last_receipt
+        health, receipt = maintenance.health, maintenance.last_receipt
         return pb.GetMaintenanceHealthResponse(
-            health=encode_health(maintenance.health),
+            health=None if health is None else encode_health(health),
             last_receipt=None if receipt is None else encode_receipt(receipt),
             runs=[encode_maintenance_run(run) for run in maintenance.runs],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from durable_memory.ports.embedder import EmbeddingFailure, EmbeddingUsage
+from durable_memory.ports.embedder import EmbeddingFailure, EmbeddingUsage, counting_calls
 
 
 class Meter:
@@ -18,6 +18,9 @@ class Meter:
         self.usage.calls += 1
         self.usage.inputs += len(texts)
         self.usage.input_bytes += sum(len(text.encode()) for text in texts)
+        count = counting_calls.get()
+        if count is not None:
+            count.calls += 1
 
     def failed(self, failure: EmbeddingFailure) -> None:
         self.usage.failures[failure] = self.usage.failures.get(failure, 0) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from durable_memory.adapters.embedding.turns import Turns
@@ -43,7 +44,8 @@ class ModelThread:
                 executor.shutdown(wait=False)
 
     def _start(self, executor: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
-        running = asyncio.get_running_loop().run_in_executor(executor, function)
+        context = copy_context()  # what is counted there is counted for whoever asked
+        running = asyncio.get_running_loop().run_in_executor(executor, context.run, function)
         running.add_done_callback(self._ended)
         return running
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -53,6 +53,14 @@ class IndexDelta:
             if found is not None:
                 self.replaced.add(node.node_id)
             self.wanted[node.node_id] = (record, text)
+
+    def leave_out(self, text_digests: Collection[str]) -> None:
+        """Give up texts that have no vector; a record of an earlier text of theirs goes."""
+        for node_id in [node_id for node_id, (record, _) in self.wanted.items() if record.text_digest in text_digests]:
+            del self.wanted[node_id]
+            if node_id in self.replaced:
+                self.replaced.discard(node_id)
+                self.removed.add(node_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

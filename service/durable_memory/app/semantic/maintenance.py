@@ -19,7 +19,7 @@ import structlog
 
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
-from durable_memory.app.semantic.refresh import RefreshProgress, RefreshService
+from durable_memory.app.semantic.refresh import Granted, RefreshProgress, RefreshService
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.runtime import Clock
@@ -181,7 +181,18 @@ class Maintenance:
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
 
     async def _one(self, partition: Partition) -> None:
-        started = self._clock.now()
+        started, granted = self._clock.now(), Granted()
+
+        def ended(outcome: RunOutcome, *, error: str = "", index_revision: int = 0) -> MaintenanceRun:
+            return MaintenanceRun(
+                started_at=started,
+                ended_at=self._clock.now(),
+                outcome=outcome,
+                error=error,
+                index_revision=index_revision,
+                fence=granted.fence,
+            )
+
         try:
             receipt = await self._refresh.refresh(
                 partition.namespace,
@@ -189,32 +200,35 @@ class Maintenance:
                 requirement=Consistency.INDEX_REVISION_CAS,
                 report=_unreported,
                 publish_behind=True,
+                granted=granted,
             )
+        except asyncio.CancelledError:
+            if granted.fence:
+                await self._record(partition, ended(RunOutcome.CANCELLED))
+            raise
         except DomainError as error:
             if error.reason is Reason.LEASE_HELD:
                 return  # another replica is at it
             self._failed(error)
             self._back_off(partition.name, error)
-            outcome = RunOutcome.FAILED
-            run = MaintenanceRun(
-                started_at=started, ended_at=self._clock.now(), outcome=outcome, error=describe_failure(error)
-            )
+            run = ended(RunOutcome.FAILED, error=describe_failure(error))
         else:
             self._health.rebuilt(partition)
             self._counts.failing = False
             self._backoff.pop(partition.name, None)
             published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
-            run = MaintenanceRun(
-                started_at=started,
-                ended_at=self._clock.now(),
-                outcome=RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED,
-                index_revision=receipt.index_revision,
-            )
+            outcome = RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED
+            run = ended(outcome, index_revision=receipt.index_revision)
         self._counts.runs += 1
+        await self._record(partition, run)
+
+    async def _record(self, partition: Partition, run: MaintenanceRun) -> None:
         try:
             await self._records.add_run(partition, run)
         except DomainError as error:
-            self._failed(error)
+            # Fenced: somebody has begun after it, whose run is the later one and tells how the partition stands.
+            if error.reason is not Reason.LEASE_FENCED:
+                self._failed(error)
 
     def _failed(self, error: DomainError) -> None:
         self._counts.failures += 1

@@ -8,10 +8,11 @@ part, and a crash at any point is completed or undone by whoever comes next.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.index_delta import (
@@ -22,27 +23,30 @@ from durable_memory.app.semantic.index_delta import (
 )
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
+from durable_memory.app.semantic.passages import Passages, Refusals
+from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.node import NodeRevision, NodeStatus
+from durable_memory.domain.node import NodeRevision
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import Descriptor, Manifest, index_history
+from durable_memory.domain.semantic.refusals import stage_expired
 from durable_memory.domain.semantic.segment import FloatWidth
 from durable_memory.domain.state import Head
-from durable_memory.ports.embedder import Embedder, EmbeddingError
+from durable_memory.ports.embedder import Embedder
 from durable_memory.ports.leases import Lease
 from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import Intent, Receipt, RefreshWork, SemanticRecords
-from durable_memory.ports.store import NodeSelection, Store
+from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import Consistency, Publication, VectorIndex
 
-_PAGE: Final = 2_000
 _FOLDS: Final = 3
-_EMBED_BATCH: Final = 64
 _PUBLISH_ATTEMPTS: Final = 3
+_STARTS: Final = 3
+_TRUE: Final = "true"
 _UNANSWERED: Final = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UNKNOWN})
 
 
@@ -75,16 +79,15 @@ class RefreshLimits:
 
 
 @dataclass(slots=True)
-class _Work:
-    """Counts what one refresh does."""
+class Granted:
+    """What a refresh leaves for whoever records that it ran: the fence of its lease, 0 until there is one."""
 
-    cache_hits: int = 0
-    calls: int = 0
-    inputs: int = 0
-    provider_bytes: int = 0
+    fence: int = 0
 
 
 Report = Callable[[RefreshProgress], Awaitable[None]]
+
+_T = TypeVar("_T")
 
 
 class RefreshService:
@@ -116,6 +119,7 @@ class RefreshService:
         self._health = health
         self._observer = observer
         self._limits = limits
+        self._refusals = Refusals()
 
     async def refresh(
         self,
@@ -126,11 +130,13 @@ class RefreshService:
         report: Report,
         publish_behind: bool = False,
         rebuild: bool = False,
+        granted: Granted | None = None,
     ) -> Receipt:
         """The receipt of a publication, or of the verified fact that none was needed.
 
         `publish_behind`: where the source never stands still, publish what was read at the last look instead of
-        refusing. It is as right, for every hit is checked; it only covers less. `rebuild`: write every segment anew.
+        refusing. It is as right, for every hit is checked; it only covers less. `rebuild`: write every segment anew,
+        and ask the provider again for texts that it has refused. `granted` is told the fence.
 
         Raises: CONSISTENCY_UNSUPPORTED before any other work, LEASE_HELD, LEASE_FENCED, SOURCE_DRIFT,
         INDEX_REVISION_CONFLICT, QUOTA_EXCEEDED, SEMANTIC_UNAVAILABLE (cause) if the provider fails.
@@ -146,11 +152,19 @@ class RefreshService:
         staged: set[str] = set()
 
         async def keep_staged() -> None:
-            if staged:
+            if not staged:
+                return
+            try:
                 await self._index.keep_staged(partition, set(staged), ttl_seconds=self._holder.ttl_seconds)
+            except DomainError as error:
+                # One of them is gone. The lease lives, and the publication finds out and stages them anew.
+                if error.reason is not Reason.LEASE_FENCED:
+                    raise
 
         with self._observer.refreshing(partition.name, partition.authority_digest) as notes:
             async with self._holder.hold(partition, keep_staged) as lease:
+                if granted is not None:
+                    granted.fence = lease.fence
                 run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
                 notes.receipt = await run.to_receipt()
             self._health.unembedded(partition, notes.receipt.active_count - notes.receipt.indexed_count)
@@ -184,10 +198,37 @@ class _Refresh:
         self._publish_behind = publish_behind
         self._rebuild = rebuild
         self._started = service._clock.monotonic()
-        self._work = _Work()
-        self._found: dict[str, bytes] = {}
+        self._passages = Passages(
+            service._records,
+            service._embedder,
+            service._refusals,
+            service._observer,
+            partition.namespace,
+            generation,
+            ask_again=rebuild,
+        )
 
     async def to_receipt(self) -> Receipt:
+        """Start again where what a publication lists has gone before it happened, which changes nothing."""
+        for _ in range(_STARTS):
+            try:
+                return await self._once()
+            except DomainError as error:
+                if error.reason is not Reason.DATA_CORRUPTED:
+                    raise
+                await self._mend(error)
+        raise stage_expired()
+
+    async def _mend(self, damage: DomainError) -> None:
+        """Let go of what was found damaged; the vectors of all of it are cached."""
+        self._staged.clear()
+        self._service._vectors.drop(self._partition)
+        if damage.metadata.get("what") == "manifest":
+            await self._index.clear(self._partition, self._lease)
+        elif damage.metadata.get("staged") != _TRUE:
+            self._rebuild = True
+
+    async def _once(self) -> Receipt:
         state = await judge(self._index, self._records, self._partition)
         self._service._health.judged(self._partition, state)
         if state.completes is not None:
@@ -235,6 +276,7 @@ class _Refresh:
         else:
             delta.take(await self._changed(source[1], head), view)
         for fold in range(_FOLDS + 1):
+            self._check_size(head)
             await self._embed(delta)
             latest = await self._store.head(self._namespace)
             if latest.history_id != head.history_id:
@@ -253,92 +295,33 @@ class _Refresh:
 
     async def _diff_everything(self, delta: IndexDelta, view: VectorView | None, head: Head) -> None:
         active: set[str] = set()
-        after = ""
-        while True:
-            page = await self._store.list_nodes(
-                self._namespace,
-                NodeSelection(statuses=frozenset({NodeStatus.ACTIVE})),
-                at_revision=head.revision,
-                after_node_id=after,
-                limit=_PAGE,
-            )
+        async for page in active_nodes(self._store, self._namespace, head):
             delta.take(page, view)
             active.update(node.node_id for node in page)
-            if len(page) < _PAGE:
-                break
-            after = page[-1].node_id
         if view is not None:
             delta.removed.update(record.node_id for record in view.records() if record.node_id not in active)
 
     async def _changed(self, after_revision: int, head: Head) -> list[NodeRevision]:
-        nodes: list[NodeRevision] = []
-        after = ""
-        while True:
-            page = await self._store.changed_nodes(
-                self._namespace,
-                after_revision=after_revision,
-                at_revision=head.revision,
-                after_node_id=after,
-                limit=_PAGE,
-            )
-            nodes.extend(page)
-            if len(page) < _PAGE:
-                return nodes
-            after = page[-1].node_id
+        return await changed_nodes(self._store, self._namespace, after_revision, head)
 
     # Vectors
 
     async def _embed(self, delta: IndexDelta) -> None:
-        """Vectors of all that is wanted, from the cache or the provider; each batch is cached as it comes."""
+        """Vectors of all that is wanted. What the provider refuses is left out, and its old vector with it."""
         if not self._rebuild:
             self._service._health.unembedded(self._partition, len(delta.wanted))
-        texts = {record.text_digest: text for record, text in delta.wanted.values()}
-        missing = [digest for digest in texts if digest not in self._found]
-        if not missing:
-            return
-        model = self._generation.model_digest
-        cached = await self._records.cached_vectors(self._namespace, model, missing)
-        size = self._generation.dimension * 4
-        usable = {digest: vector for digest, vector in cached.items() if len(vector) == size}
-        self._found.update(usable)
-        self._work.cache_hits += len(usable)
-        rest = [digest for digest in missing if digest not in self._found]
-        self._service._observer.embeddings_cached(hits=len(usable), misses=len(rest))
-        for start in range(0, len(rest), _EMBED_BATCH):
-            await self._report(
-                RefreshProgress(
-                    phase=RefreshPhase.EMBEDDING, done=len(self._found), total=len(self._found) + len(rest) - start
-                )
-            )
-            batch = rest[start : start + _EMBED_BATCH]
-            vectors = await self._provided([texts[digest] for digest in batch])
-            fresh = dict(zip(batch, vectors, strict=True))
-            await self._records.cache_vectors(self._namespace, model, fresh)
-            self._found.update(fresh)
 
-    async def _provided(self, texts: Sequence[str]) -> list[bytes]:
-        embedder = self._service._embedder
-        before = embedder.usage.calls
-        try:
-            vectors = await embedder.embed_passages(texts)
-        except EmbeddingError as error:
-            raise DomainError(
-                Reason.SEMANTIC_UNAVAILABLE,
-                f"the embedding provider failed: {error.failure.value}",
-                cause="PROVIDER_FAILED",
-                failure=error.failure.value,
-            ) from error
-        finally:
-            self._work.calls += embedder.usage.calls - before
-        self._work.inputs += len(texts)
-        self._work.provider_bytes += sum(len(text.encode()) for text in texts)
-        return vectors
+        async def progress(done: int, total: int) -> None:
+            await self._report(RefreshProgress(phase=RefreshPhase.EMBEDDING, done=done, total=total))
+
+        await self._passages.get({record.text_digest: text for record, text in delta.wanted.values()}, progress)
+        delta.leave_out(self._passages.refused)
 
     # Publication
 
     async def _publish(self, state: PartitionState, view: VectorView | None, delta: IndexDelta, head: Head) -> Receipt:
         laid_out = await asyncio.to_thread(self._lay_out, view, delta)
-        self._check_budget(laid_out)
+        self._check_budget(live_records(laid_out.entries), sum(entry.nbytes for entry in laid_out.entries))
         await self._report(RefreshProgress(phase=RefreshPhase.STAGING, done=len(delta.wanted), total=len(delta.wanted)))
         for segment_id, encoded in laid_out.staged.items():
             await self._index.stage(self._partition, segment_id, encoded, ttl_seconds=self._service._holder.ttl_seconds)
@@ -367,28 +350,41 @@ class _Refresh:
             started_at=self._service._clock.now(),
         )
         await self._records.write_intent(self._partition, intent)
+        receipt = await _to_its_end(self._settle(publication, intent))
+        await self._report(RefreshProgress(phase=RefreshPhase.PUBLISHED))
+        return receipt
+
+    async def _settle(self, publication: Publication, intent: Intent) -> Receipt:
+        """Publish and write the receipt of it."""
         manifest = await self._published(publication)
         self._staged.clear()
-        # From here on the index has moved: the receipt is written whatever becomes of the caller.
-        receipt = await asyncio.shield(self._write_receipt(intent, manifest))
-        await self._report(RefreshProgress(phase=RefreshPhase.PUBLISHED))
+        receipt = self._receipt_of(intent, manifest)
+        await self._records.write_receipt(self._partition, receipt)
         return receipt
 
     def _lay_out(self, view: VectorView | None, delta: IndexDelta) -> StagedSegments:
         return lay_out(
             view,
             delta,
-            self._found,
+            self._passages.found,
             dimension=self._generation.dimension,
             width=self._service._limits.width,
             new_ids=iter(lambda: self._service._ids.random_hex(12), None),
         )
 
-    def _check_budget(self, laid_out: StagedSegments) -> None:
+    def _check_size(self, head: Head) -> None:
+        """Of what is ACTIVE, before anything of it is embedded: each needs a vector, and its numbers take room.
+
+        Raises: QUOTA_EXCEEDED.
+        """
+        vector_bytes = self._generation.dimension * self._service._limits.width // 8
+        self._check_budget(head.active_count, head.active_count * vector_bytes)
+
+    def _check_budget(self, records: int, nbytes: int) -> None:
         limits = self._service._limits
         for quota, actual, limit in (
-            ("index_records", live_records(laid_out.entries), limits.max_records),
-            ("index_bytes", sum(entry.nbytes for entry in laid_out.entries), limits.max_bytes),
+            ("index_records", records, limits.max_records),
+            ("index_bytes", nbytes, limits.max_bytes),
         ):
             if actual > limit:
                 raise DomainError(
@@ -410,11 +406,6 @@ class _Refresh:
         raise AssertionError("every attempt returns or raises")
 
     # Receipts
-
-    async def _write_receipt(self, intent: Intent, manifest: Manifest) -> Receipt:
-        receipt = self._receipt_of(intent, manifest)
-        await self._records.write_receipt(self._partition, receipt)
-        return receipt
 
     async def _complete(self, state: PartitionState, intent: Intent) -> PartitionState:
         """Write the receipt of a publication whose publisher died before it could."""
@@ -462,10 +453,11 @@ class _Refresh:
             added=len(delta.wanted) - len(delta.replaced),
             replaced=len(delta.replaced),
             removed=len(delta.removed),
-            cache_hits=self._work.cache_hits,
-            provider_calls=self._work.calls,
-            provider_inputs=self._work.inputs,
-            provider_bytes=self._work.provider_bytes,
+            refused=len(self._passages.refused),
+            cache_hits=self._passages.cache_hits,
+            provider_calls=self._passages.calls,
+            provider_inputs=self._passages.inputs,
+            provider_bytes=self._passages.input_bytes,
             staged_bytes=staged_bytes,
             milliseconds=self._milliseconds(),
         )
@@ -480,3 +472,18 @@ class _Refresh:
             normalization=self._generation.normalization.value,
             width=self._service._limits.width,
         )
+
+
+async def _to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """What `work` returns. A cancellation is obeyed when it has ended: what it does cannot be taken back, and what has
+    happened has to be on record."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # seen: whoever cancelled is told of that, and the next refresh finds how it ended
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,11 +13,12 @@ from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
-from durable_memory.app.semantic.refresh import RefreshService, Report
+from durable_memory.app.semantic.refresh import Granted, RefreshService, Report
 from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
 from durable_memory.app.sessions import SessionService
+from durable_memory.domain.caller import Role
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
@@ -42,8 +44,9 @@ _STATUS_ATTEMPTS: Final = 5
 class IndexStatus:
     """How a namespace's partition stands.
 
-    `unindexed_active_count`: ACTIVE memories whose present text has no live vector, as of `token`. `last_failure`: why
-    the latest run failed, out of a closed list; empty if it did not.
+    `unindexed_active_count`: ACTIVE memories whose present text has no live vector, as of `token`. `refused_count`:
+    those of the last receipt's that the provider refuses to embed. `last_failure`: why the latest run failed, out of a
+    closed list; empty if it did not, or a refresh has come through since.
     """
 
     token: ChangeToken
@@ -52,15 +55,16 @@ class IndexStatus:
     manifest: Manifest | None
     last_receipt: Receipt | None
     unindexed_active_count: int
+    refused_count: int
     last_failure: str
     schedule: Schedule | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceMaintenance:
-    """The health of this process's maintenance, and what became of one namespace's refreshes."""
+    """What became of one namespace's refreshes. `health` is of this process, for all namespaces: operators see it."""
 
-    health: MaintenanceHealth
+    health: MaintenanceHealth | None
     last_receipt: Receipt | None
     runs: Sequence[MaintenanceRun]
 
@@ -112,10 +116,15 @@ class SemanticService:
         session = await self._sessions.get(call, session_id)
         session.require_open()
         generation = self._current.bound(session.binding.policy.semantic)
-        started = self._clock.now()
+        started, granted = self._clock.now(), Granted()
         try:
             return await self._refresh.refresh(
-                call.namespace, generation, requirement=requirement, report=report, rebuild=rebuild
+                call.namespace,
+                generation,
+                requirement=requirement,
+                report=report,
+                rebuild=rebuild,
+                granted=granted,
             )
         except DomainError as error:
             if error.reason is Reason.SEMANTIC_UNAVAILABLE:
@@ -124,8 +133,11 @@ class SemanticService:
                     ended_at=self._clock.now(),
                     outcome=RunOutcome.FAILED,
                     error=describe_failure(error),
+                    fence=granted.fence,
                 )
-                await self._records.add_run(self._partition(call), run)
+                # What the caller is told is why the refresh failed, also where that cannot be put on record.
+                with suppress(DomainError):
+                    await self._records.add_run(self._partition(call), run)
             raise
 
     async def status(self, call: Call) -> IndexStatus:
@@ -133,19 +145,20 @@ class SemanticService:
         partition = self._partition(call)
         head = await self._store.head(call.namespace)
         state, view = await self._judged(partition)
-        runs = await self._records.runs(partition)
+        receipt = state.receipt
         return IndexStatus(
             token=head.token,
             generation=self._current.required(),
             state=state.state,
             manifest=state.manifest,
-            last_receipt=state.receipt,
+            last_receipt=receipt,
             unindexed_active_count=(
                 head.active_count
                 if view is None
                 else await count_unindexed(self._store, call.namespace, head.token, head.active_count, view)
             ),
-            last_failure=runs[0].error if runs and runs[0].outcome is RunOutcome.FAILED else "",
+            refused_count=0 if view is None or receipt is None else receipt.active_count - receipt.indexed_count,
+            last_failure=_last_failure(await self._records.runs(partition), receipt),
             schedule=await self._records.schedule(call.namespace, partition.authority_digest),
         )
 
@@ -200,10 +213,10 @@ class SemanticService:
         return schedule
 
     async def maintenance(self, call: Call) -> NamespaceMaintenance:
-        """Health of this process's workers, and the namespace's last receipt and runs."""
+        """The namespace's last receipt and runs, and for operators the health of this process's workers."""
         partition = self._partition(call)
         return NamespaceMaintenance(
-            health=self._maintenance.health(),
+            health=self._maintenance.health() if Role.OPERATOR in call.caller.roles else None,
             last_receipt=await self._records.last_receipt(partition),
             runs=await self._records.runs(partition),
         )
@@ -214,8 +227,9 @@ class SemanticService:
     async def _judged(self, partition: Partition) -> tuple[PartitionState, VectorView | None]:
         """How the partition stands, and its vectors where they can be trusted."""
         for attempt in range(1, _STATUS_ATTEMPTS + 1):
-            state = await judge(self._index, self._records, partition)
-            self._health.judged(partition, state)
+            state = await self._state(partition)
+            if state.state is not IndexState.CORRUPTED:
+                self._health.judged(partition, state)
             if state.state is not IndexState.CURRENT or state.manifest is None:
                 return state, None
             try:
@@ -227,3 +241,23 @@ class SemanticService:
                 if error.reason is not Reason.INDEX_REVISION_CONFLICT or attempt == _STATUS_ATTEMPTS:
                     raise
         raise AssertionError("every attempt returns or raises")
+
+    async def _state(self, partition: Partition) -> PartitionState:
+        try:
+            return await judge(self._index, self._records, partition)
+        except DomainError as error:
+            if error.reason is not Reason.DATA_CORRUPTED:
+                raise
+            receipt = await self._records.last_receipt(partition)
+            return PartitionState(state=IndexState.CORRUPTED, manifest=None, receipt=receipt)
+
+
+def _last_failure(runs: Sequence[MaintenanceRun], receipt: Receipt | None) -> str:
+    """Why the latest run failed, unless a refresh that somebody asked for has come through since."""
+    if not runs or runs[0].outcome is not RunOutcome.FAILED:
+        return ""
+    run = runs[0]
+    if receipt is None:
+        return run.error
+    mended = receipt.fence > run.fence if run.fence else receipt.at > run.ended_at
+    return "" if mended else run.error

@@ -44,6 +44,7 @@ def encode_status(status: IndexStatus) -> pb.IndexStatus:
         unindexed_active_count=status.unindexed_active_count,
         last_failure=status.last_failure,
         schedule=None if status.schedule is None else encode_schedule(status.schedule),
+        refused_count=status.refused_count,
     )
 
 
@@ -96,6 +97,7 @@ def encode_maintenance_run(run: MaintenanceRun) -> pb.MaintenanceRun:
         outcome=number(run.outcome),
         error=run.error,
         index_revision=run.index_revision,
+        fence=run.fence,
     )
 
 
@@ -128,4 +130,5 @@ def _work(work: RefreshWork) -> pb.RefreshWork:
         provider_bytes=work.provider_bytes,
         staged_bytes=work.staged_bytes,
         duration=encode_duration(timedelta(milliseconds=work.milliseconds)),
+        refused=work.refused,
     )

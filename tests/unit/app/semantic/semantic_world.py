@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -94,6 +94,12 @@ class Backing:
             held = self.index._store._indexes[name]
             held.manifest, held.segments = manifest, segments
 
+    def drop_segments(self, but: Collection[str]) -> None:
+        """All segments vanish, but those: of them staged ones alone, where `but` are the published ones."""
+        for held in self.index._store._indexes.values():
+            for segment_id in held.segments.keys() - but:
+                del held.segments[segment_id]
+
     def damage_segments(self) -> None:
         for held in self.index._store._indexes.values():
             for stored in held.segments.values():
@@ -170,7 +176,12 @@ class SemanticWorld(World):
 
 @asynccontextmanager
 async def semantic_process(
-    backing: Backing, name: str, embedder: GatedEmbedder | None = None, *, ttl_seconds: float = TTL_SECONDS
+    backing: Backing,
+    name: str,
+    embedder: GatedEmbedder | None = None,
+    *,
+    ttl_seconds: float = TTL_SECONDS,
+    limits: RefreshLimits | None = None,
 ) -> AsyncIterator[SemanticWorld]:
     """A process over what `backing` holds; it refreshes nothing by itself."""
     embedder, ids = embedder or GatedEmbedder(), CountingIds(name)
@@ -194,7 +205,7 @@ async def semantic_process(
             workers=1,
             default_delay_seconds=2.0,
             poll_seconds=3_600.0,
-            limits=RefreshLimits(),
+            limits=limits or RefreshLimits(),
         ),
     )
     await app.start()

@@ -7,11 +7,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic import index_delta
 from durable_memory.app.semantic.partition_state import IndexState
+from durable_memory.app.semantic.refresh import RefreshLimits
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.manifest import Manifest
+from durable_memory.domain.semantic.refusals import manifest_unreadable
 from durable_memory.domain.session import RecallMode
+from durable_memory.ports.vector_index import Consistency
+from tests.fixture_embedder import DIMENSION
+from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
     ABOUT_MONEY,
     ABOUT_RAIN,
@@ -26,10 +33,41 @@ from tests.unit.app.semantic.semantic_world import (
     phases,
     semantic_process,
 )
-from tests.unit.app.stores import fails_once
+from tests.unit.app.stores import Gate, fails_once
 from tests.unit.app.world import refused
 
 LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the repository is not there")
+
+
+async def published(world: SemanticWorld) -> Manifest:
+    manifest = (await world.status()).manifest
+    assert manifest is not None
+    return manifest
+
+
+def always(act: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    """A hook that does this before each call."""
+
+    async def hook() -> None:
+        act()
+
+    return hook
+
+
+def once(act: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    """A hook that does this before the first call."""
+    left = [act]
+    return always(lambda: left.pop()() if left else None)
+
+
+def unless_cleared(backing: Backing, error: DomainError) -> Callable[[], Awaitable[None]]:
+    """A hook that raises until the index has been cleared."""
+
+    async def hook() -> None:
+        if not backing.index.calls["clear"]:
+            raise error
+
+    return hook
 
 
 # What is published
@@ -175,6 +213,156 @@ async def test_a_publication_without_a_receipt_is_completed_by_the_next_holder(
     assert receipt.work.added == 1
     assert successor.provider_calls() == 0
     assert await backing.records.pending_intent(semantic.partition) is None
+
+
+# What vanishes or comes between
+
+
+async def test_a_staged_segment_that_vanished_is_staged_again_and_nothing_is_embedded_twice(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.remember(RAIN, "b")
+    kept = {entry.segment_id for entry in (await published(semantic)).segments}
+    backing.index.before["publish"] = once(lambda: backing.drop_segments(kept))
+    receipt = await semantic.refresh()
+    assert (receipt.index_revision, receipt.indexed_count, receipt.work.provider_inputs) == (2, 2, 1)
+    assert semantic.embedder.passages == [TEA, RAIN]
+    assert found_ids(await semantic.answer(ABOUT_RAIN)) == ["b"]
+
+
+async def test_a_publisher_whose_staged_segments_always_vanish_is_refused_and_the_old_index_stays(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    kept = await published(semantic)
+    await semantic.remember(RAIN, "b")
+    backing.index.before["publish"] = always(
+        lambda: backing.drop_segments({entry.segment_id for entry in kept.segments})
+    )
+    with refused(Reason.LEASE_FENCED):
+        await semantic.refresh()
+    assert backing.index.calls["publish"] == 1 + 3
+    assert (await semantic.status()).manifest == kept
+    backing.index.before.clear()
+    assert (await semantic.refresh()).indexed_count == 2, "its lease was given back"
+
+
+async def test_a_stage_that_is_found_expired_by_a_renewal_leaves_the_lease_to_its_holder(backing: Backing) -> None:
+    async with semantic_process(backing, "brief", ttl_seconds=0.03) as world:
+        await world.open()
+        await world.remember(TEA, "a")
+        gate = Gate()
+        backing.index.before["publish"] = gate
+        work = asyncio.create_task(world.refresh())
+        await gate.reached.wait()
+        backing.drop_segments(set())
+        renewals = backing.index.calls["keep_staged"]
+        await wait_until_async(lambda: backing.index.calls["keep_staged"] > renewals + 1)
+        gate.open()
+        assert (await work).indexed_count == 1
+
+
+async def test_a_published_segment_that_is_gone_is_found_by_the_next_publication_and_all_is_built_again(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    backing.drop_segments(set())
+    await semantic.remember(RAIN, "b")
+    receipt = await semantic.refresh()
+    assert (receipt.indexed_count, receipt.work.provider_inputs, receipt.work.cache_hits) == (2, 1, 1)
+    async with semantic_process(backing, "reader") as reader:
+        assert await reader.state() is IndexState.CURRENT
+        assert found_ids(await reader.answer(ABOUT_TEA)) == ["a"]
+
+
+async def test_a_manifest_that_cannot_be_read_is_damage_that_a_refresh_mends(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    calls = semantic.provider_calls()
+    backing.index.before["manifest"] = unless_cleared(backing, manifest_unreadable())
+    status = await semantic.status()
+    assert (status.state, status.manifest, status.unindexed_active_count) == (IndexState.CORRUPTED, None, 1)
+    assert (await semantic.refresh()).indexed_count == 1
+    assert await semantic.state() is IndexState.CURRENT
+    assert semantic.provider_calls() == calls
+
+
+async def test_a_caller_that_leaves_while_it_is_published_leaves_a_receipt_behind(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.open()
+    await semantic.remember(TEA, "a")
+    for step in ("publish", "write_receipt"):
+        gate = Gate()
+        hooked = backing.index if step == "publish" else backing.records
+        hooked.before[step] = gate
+        work = asyncio.create_task(semantic.refresh())
+        await gate.reached.wait()
+        work.cancel()
+        work.cancel()
+        gate.open()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        hooked.before.clear()
+        status = await semantic.status()
+        assert status.manifest is not None
+        assert status.last_receipt is not None
+        assert status.last_receipt.history_digest == status.manifest.history_digest
+        assert not status.last_receipt.completed_by_successor
+        assert await backing.records.pending_intent(semantic.partition) is None
+        await semantic.remember(RAIN, "b")
+
+
+async def test_a_caller_that_leaves_before_the_publication_leaves_the_old_index_whole(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    kept = await published(semantic)
+    await semantic.remember(RAIN, "b")
+    for hooked, step in (
+        (backing.records, "cached_vectors"),
+        (backing.records, "cache_vectors"),
+        (backing.index, "stage"),
+        (backing.records, "write_intent"),
+    ):
+        gate = Gate()
+        hooked.before[step] = gate
+        work = asyncio.create_task(semantic.refresh())
+        await gate.reached.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        hooked.before.clear()
+        status = await semantic.status()
+        assert (status.manifest, status.state) == (kept, IndexState.CURRENT)
+    assert (await semantic.refresh()).indexed_count == 2
+
+
+async def test_a_namespace_over_the_budget_of_an_index_is_refused_before_anything_is_embedded_or_staged(
+    backing: Backing,
+) -> None:
+    for limits in (RefreshLimits(max_records=1), RefreshLimits(max_bytes=2 * DIMENSION * 4 - 1)):
+        async with semantic_process(backing, "small", limits=limits) as world:
+            await world.open()
+            for node_id, text in (("a", TEA), ("b", RAIN)):
+                await world.put(node_id, text)
+            with refused(Reason.QUOTA_EXCEEDED):
+                await world.refresh()
+            assert (world.provider_calls(), backing.index.calls["stage"]) == (0, 0)
+
+
+async def test_a_weaker_index_is_refused_before_any_work(
+    semantic: SemanticWorld, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await semantic.open()
+    await semantic.remember(TEA, "a")
+    monkeypatch.setattr(MemoryVectorIndex, "consistency", Consistency.LAST_WRITER_WINS)
+    before = (dict(backing.records.calls), semantic.provider_calls())
+    with refused(Reason.CONSISTENCY_UNSUPPORTED):
+        await semantic.refresh()
+    assert (dict(backing.records.calls), semantic.provider_calls()) == before
 
 
 def changing(world: SemanticWorld, times: int) -> Callable[[], Awaitable[None]]:

@@ -33,7 +33,7 @@ class RefreshProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshWork:
-    """What one refresh did. `provider_calls` is 0 when every vector was cached."""
+    """What one refresh did. `provider_calls` is 0 when every vector was cached; `refused` texts have none."""
 
     added: int
     replaced: int
@@ -44,6 +44,7 @@ class RefreshWork:
     provider_bytes: int
     staged_bytes: int
     duration: timedelta
+    refused: int
 
     @classmethod
     def from_proto(cls, message: semantic_pb2.RefreshWork) -> RefreshWork:
@@ -57,6 +58,7 @@ class RefreshWork:
             provider_bytes=message.provider_bytes,
             staged_bytes=message.staged_bytes,
             duration=to_timedelta(message.duration),
+            refused=message.refused,
         )
 
 
@@ -145,8 +147,9 @@ class PublishedIndex:
 class IndexStatus:
     """How the index of a namespace stands.
 
-    `unindexed_active_count`: ACTIVE memories that are found by words only, as of `change_token`. `last_failure`: why
-    the latest run failed, empty if it did not. `schedule`: None where the server's default holds.
+    `unindexed_active_count`: ACTIVE memories that are found by words only, as of `change_token`. `refused_count`: those
+    of the last receipt's that are, because the provider refuses to embed them. `last_failure`: why the latest run
+    failed, empty if it did not, or a refresh has come through since. `schedule`: None where the server's default holds.
     """
 
     change_token: ChangeToken
@@ -155,6 +158,7 @@ class IndexStatus:
     published: PublishedIndex | None
     last_receipt: RefreshReceipt | None
     unindexed_active_count: int
+    refused_count: int
     last_failure: str
     schedule: RefreshSchedule | None
 
@@ -167,6 +171,7 @@ class IndexStatus:
             published=PublishedIndex.from_proto(message.published) if message.HasField("published") else None,
             last_receipt=RefreshReceipt.from_proto(message.last_receipt) if message.HasField("last_receipt") else None,
             unindexed_active_count=message.unindexed_active_count,
+            refused_count=message.refused_count,
             last_failure=message.last_failure,
             schedule=RefreshSchedule.from_proto(message.schedule) if message.HasField("schedule") else None,
         )
@@ -174,13 +179,17 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceRun:
-    """A refresh that was run by schedule, or that failed. `error` names the reason and its cause, without content."""
+    """A refresh that was run by schedule, or that failed. `error` names the reason and its cause, without content.
+
+    `fence` is that of its lease, 0 if it ended before it had one.
+    """
 
     started_at: datetime
     ended_at: datetime
     outcome: MaintenanceRunOutcome
     error: str
     index_revision: int
+    fence: int
 
     @classmethod
     def from_proto(cls, message: semantic_pb2.MaintenanceRun) -> MaintenanceRun:
@@ -190,34 +199,38 @@ class MaintenanceRun:
             outcome=MaintenanceRunOutcome.from_number(message.outcome),
             error=message.error,
             index_revision=message.index_revision,
+            fence=message.fence,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceHealth:
-    """The maintenance of the process that answered, and the namespace's last runs, newest first, whoever ran them."""
+    """The namespace's last receipt and runs, newest first, whoever ran them; and how the answering process is doing.
 
-    phase: MaintenancePhase
-    worker_count: int
-    running_count: int
-    run_count: int
-    failure_count: int
-    last_error: str
+    What is of the process, `phase` to `last_error_at`, is told to operators, and None for everybody else.
+    """
+
+    phase: MaintenancePhase | None
+    worker_count: int | None
+    running_count: int | None
+    run_count: int | None
+    failure_count: int | None
+    last_error: str | None
     last_error_at: datetime | None
     last_receipt: RefreshReceipt | None
     runs: tuple[MaintenanceRun, ...]
 
     @classmethod
     def from_proto(cls, message: semantic_service_pb2.GetMaintenanceHealthResponse) -> MaintenanceHealth:
-        health = message.health
+        health = message.health if message.HasField("health") else None
         return cls(
-            phase=MaintenancePhase.from_number(health.phase),
-            worker_count=health.worker_count,
-            running_count=health.running_count,
-            run_count=health.run_count,
-            failure_count=health.failure_count,
-            last_error=health.last_error,
-            last_error_at=time_of(health, "last_error_at"),
+            phase=None if health is None else MaintenancePhase.from_number(health.phase),
+            worker_count=None if health is None else health.worker_count,
+            running_count=None if health is None else health.running_count,
+            run_count=None if health is None else health.run_count,
+            failure_count=None if health is None else health.failure_count,
+            last_error=None if health is None else health.last_error,
+            last_error_at=None if health is None else time_of(health, "last_error_at"),
             last_receipt=RefreshReceipt.from_proto(message.last_receipt) if message.HasField("last_receipt") else None,
             runs=tuple(map(MaintenanceRun.from_proto, message.runs)),
         )

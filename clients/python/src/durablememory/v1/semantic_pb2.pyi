@@ -76,7 +76,7 @@ MAINTENANCE_RUN_OUTCOME_FAILED: MaintenanceRunOutcome
 MAINTENANCE_RUN_OUTCOME_CANCELLED: MaintenanceRunOutcome
 
 class IndexStatus(_message.Message):
-    __slots__ = ("change_token", "generation", "state", "published", "last_receipt", "unindexed_active_count", "last_failure", "schedule")
+    __slots__ = ("change_token", "generation", "state", "published", "last_receipt", "unindexed_active_count", "last_failure", "schedule", "refused_count")
     CHANGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +85,7 @@ class IndexStatus(_message.Message):
     UNINDEXED_ACTIVE_COUNT_FIELD_NUMBER: _ClassVar[int]
     LAST_FAILURE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_COUNT_FIELD_NUMBER: _ClassVar[int]
     change_token: _change_token_pb2.ChangeToken
     generation: _session_pb2.SemanticGeneration
     state: IndexState
@@ -93,7 +94,8 @@ class IndexStatus(_message.Message):
     unindexed_active_count: int
     last_failure: str
     schedule: RefreshSchedule
-    def __init__(self, change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., generation: _Optional[_Union[_session_pb2.SemanticGeneration, _Mapping]] = ..., state: _Optional[_Union[IndexState, str]] = ..., published: _Optional[_Union[PublishedIndex, _Mapping]] = ..., last_receipt: _Optional[_Union[RefreshReceipt, _Mapping]] = ..., unindexed_active_count: _Optional[int] = ..., last_failure: _Optional[str] = ..., schedule: _Optional[_Union[RefreshSchedule, _Mapping]] = ...) -> None: ...
+    refused_count: int
+    def __init__(self, change_token: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., generation: _Optional[_Union[_session_pb2.SemanticGeneration, _Mapping]] = ..., state: _Optional[_Union[IndexState, str]] = ..., published: _Optional[_Union[PublishedIndex, _Mapping]] = ..., last_receipt: _Optional[_Union[RefreshReceipt, _Mapping]] = ..., unindexed_active_count: _Optional[int] = ..., last_failure: _Optional[str] = ..., schedule: _Optional[_Union[RefreshSchedule, _Mapping]] = ..., refused_count: _Optional[int] = ...) -> None: ...
 
 class PublishedIndex(_message.Message):
     __slots__ = ("index_revision", "index_history_digest", "fence", "source", "live_count", "dead_count", "stored_bytes", "segment_count", "float_bits")
@@ -154,7 +156,7 @@ class RefreshReceipt(_message.Message):
     def __init__(self, authority_digest: _Optional[str] = ..., fence: _Optional[int] = ..., index_revision: _Optional[int] = ..., index_history_digest: _Optional[str] = ..., source: _Optional[_Union[_change_token_pb2.ChangeToken, _Mapping]] = ..., active_count: _Optional[int] = ..., indexed_count: _Optional[int] = ..., consistency: _Optional[_Union[IndexConsistency, str]] = ..., work: _Optional[_Union[RefreshWork, _Mapping]] = ..., completed_by_successor: _Optional[bool] = ..., written_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RefreshWork(_message.Message):
-    __slots__ = ("added", "replaced", "removed", "cache_hits", "provider_calls", "provider_inputs", "provider_bytes", "staged_bytes", "duration")
+    __slots__ = ("added", "replaced", "removed", "cache_hits", "provider_calls", "provider_inputs", "provider_bytes", "staged_bytes", "duration", "refused")
     ADDED_FIELD_NUMBER: _ClassVar[int]
     REPLACED_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +166,7 @@ class RefreshWork(_message.Message):
     PROVIDER_BYTES_FIELD_NUMBER: _ClassVar[int]
     STAGED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DURATION_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     added: int
     replaced: int
     removed: int
@@ -173,7 +176,8 @@ class RefreshWork(_message.Message):
     provider_bytes: int
     staged_bytes: int
     duration: _duration_pb2.Duration
-    def __init__(self, added: _Optional[int] = ..., replaced: _Optional[int] = ..., removed: _Optional[int] = ..., cache_hits: _Optional[int] = ..., provider_calls: _Optional[int] = ..., provider_inputs: _Optional[int] = ..., provider_bytes: _Optional[int] = ..., staged_bytes: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    refused: int
+    def __init__(self, added: _Optional[int] = ..., replaced: _Optional[int] = ..., removed: _Optional[int] = ..., cache_hits: _Optional[int] = ..., provider_calls: _Optional[int] = ..., provider_inputs: _Optional[int] = ..., provider_bytes: _Optional[int] = ..., staged_bytes: _Optional[int] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., refused: _Optional[int] = ...) -> None: ...
 
 class RefreshSchedule(_message.Message):
     __slots__ = ("interval", "on_change_delay", "set_by", "set_at")
@@ -206,15 +210,17 @@ class MaintenanceHealth(_message.Message):
     def __init__(self, phase: _Optional[_Union[MaintenancePhase, str]] = ..., worker_count: _Optional[int] = ..., running_count: _Optional[int] = ..., run_count: _Optional[int] = ..., failure_count: _Optional[int] = ..., last_error: _Optional[str] = ..., last_error_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class MaintenanceRun(_message.Message):
-    __slots__ = ("started_at", "ended_at", "outcome", "error", "index_revision")
+    __slots__ = ("started_at", "ended_at", "outcome", "error", "index_revision", "fence")
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     ENDED_AT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
     started_at: _timestamp_pb2.Timestamp
     ended_at: _timestamp_pb2.Timestamp
     outcome: MaintenanceRunOutcome
     error: str
     index_revision: int
-    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[MaintenanceRunOutcome, str]] = ..., error: _Optional[str] = ..., index_revision: _Optional[int] = ...) -> None: ...
+    fence: int
+    def __init__(self, started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[MaintenanceRunOutcome, str]] = ..., error: _Optional[str] = ..., index_revision: _Optional[int] = ..., fence: _Optional[int] = ...) -> None: ...

@@ -179,9 +179,9 @@ class SemanticServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetMaintenanceHealth(self, request, context):
-        """Says how the maintenance of the answering process is doing, and what became
-        of the namespace's last refreshes, whichever process ran them. Needs the
-        reader role.
+        """Says what became of the namespace's last refreshes, whichever process ran
+        them, and tells operators how the maintenance of the answering process is
+        doing. Needs the reader role.
 
         Reasons: SEMANTIC_UNAVAILABLE.
         """

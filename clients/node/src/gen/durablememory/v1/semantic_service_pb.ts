@@ -358,7 +358,8 @@ export const GetMaintenanceHealthRequestSchema: GenMessage<GetMaintenanceHealthR
  */
 export type GetMaintenanceHealthResponse = Message<"durablememory.v1.GetMaintenanceHealthResponse"> & {
   /**
-   * The process that answers.
+   * The process that answers. It works for all namespaces, and so it is set for
+   * callers with the operator role alone.
    *
    * @generated from field: durablememory.v1.MaintenanceHealth health = 1;
    */
@@ -493,9 +494,9 @@ export const SemanticService: GenService<{
     output: typeof SetScheduleResponseSchema;
   },
   /**
-   * Says how the maintenance of the answering process is doing, and what became
-   * of the namespace's last refreshes, whichever process ran them. Needs the
-   * reader role.
+   * Says what became of the namespace's last refreshes, whichever process ran
+   * them, and tells operators how the maintenance of the answering process is
+   * doing. Needs the reader role.
    *
    * Reasons: SEMANTIC_UNAVAILABLE.
    *

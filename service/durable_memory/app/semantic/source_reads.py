@@ -1,0 +1,48 @@
+"""Reading what an index is made of: the ACTIVE nodes of a namespace, and what has changed since a revision."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.node import NodeRevision, NodeStatus
+from durable_memory.domain.state import Head
+from durable_memory.ports.store import NodeSelection, Store
+
+_PAGE: Final = 2_000
+
+
+async def active_nodes(store: Store, namespace: Namespace, head: Head) -> AsyncIterator[Sequence[NodeRevision]]:
+    """All that is ACTIVE at `head`, page by page."""
+    after = ""
+    while True:
+        page = await store.list_nodes(
+            namespace,
+            NodeSelection(statuses=frozenset({NodeStatus.ACTIVE})),
+            at_revision=head.revision,
+            after_node_id=after,
+            limit=_PAGE,
+        )
+        yield page
+        if len(page) < _PAGE:
+            return
+        after = page[-1].node_id
+
+
+async def changed_nodes(store: Store, namespace: Namespace, after_revision: int, head: Head) -> list[NodeRevision]:
+    """The revisions at `head` of the nodes that changed after `after_revision`."""
+    nodes: list[NodeRevision] = []
+    after = ""
+    while True:
+        page = await store.changed_nodes(
+            namespace,
+            after_revision=after_revision,
+            at_revision=head.revision,
+            after_node_id=after,
+            limit=_PAGE,
+        )
+        nodes.extend(page)
+        if len(page) < _PAGE:
+            return nodes
+        after = page[-1].node_id

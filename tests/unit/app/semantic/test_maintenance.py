@@ -1,0 +1,196 @@
+"""Scheduled refreshes: one at a time for each partition, each on record with the fence under which it ran."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from durable_memory.app.call import Call
+from durable_memory.app.semantic.maintenance import Maintenance, MaintenancePhase
+from durable_memory.domain.caller import Role
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome
+from tests.processes.polling import wait_until_async
+from tests.unit.app.semantic.semantic_world import RAIN, TEA, TTL_SECONDS, Backing, SemanticWorld
+from tests.unit.app.stores import fails_once
+from tests.unit.app.world import refused
+
+DELAY_SECONDS = 2.0
+LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the repository is not there")
+
+
+@pytest.fixture
+async def due(semantic: SemanticWorld) -> SemanticWorld:
+    """A process whose namespace has one memory that wants a refresh, which nobody makes yet."""
+    await semantic.open()
+    await semantic.remember(TEA, "a")
+    semantic.pass_seconds(DELAY_SECONDS)
+    return semantic
+
+
+@asynccontextmanager
+async def maintained(world: SemanticWorld, workers: int = 1) -> AsyncIterator[Maintenance]:
+    """The maintenance of a process, that looks for work all the time."""
+    maintenance = Maintenance(
+        world.runtime.refresh,
+        world.runtime.records,
+        world.app.defaults.current,
+        world.clock,
+        workers=workers,
+        default_delay_seconds=DELAY_SECONDS,
+        poll_seconds=0.001,
+    )
+    maintenance.start()
+    try:
+        yield maintenance
+    finally:
+        await maintenance.stop()
+
+
+async def runs(world: SemanticWorld) -> list[MaintenanceRun]:
+    """The namespace's, newest first."""
+    return list((await world.semantic.maintenance(world.call)).runs)
+
+
+def ran(world: SemanticWorld, times: int) -> Callable[[], Awaitable[bool]]:
+    async def enough() -> bool:
+        return len(await runs(world)) >= times
+
+    return enough
+
+
+def looked(world: SemanticWorld, times: int = 3) -> Callable[[], bool]:
+    """Whether maintenance has looked for work so many times more."""
+    calls = world.backing.records.calls
+    before = calls["due"]
+    return lambda: calls["due"] >= before + times
+
+
+async def test_a_run_is_on_record_with_the_fence_of_its_lease(due: SemanticWorld) -> None:
+    async with maintained(due):
+        await wait_until_async(ran(due, 1))
+    (run,) = await runs(due)
+    receipt = (await due.status()).last_receipt
+    assert receipt is not None
+    assert (run.outcome, run.error) == (RunOutcome.PUBLISHED, "")
+    assert (run.fence, run.index_revision) == (receipt.fence, receipt.index_revision) == (1, 1)
+
+
+async def test_a_failed_run_has_its_fence_too_and_the_next_try_waits(due: SemanticWorld) -> None:
+    due.embedder.fail_next()
+    async with maintained(due) as maintenance:
+        await wait_until_async(ran(due, 1))
+        (run,) = await runs(due)
+        assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.FAILED, 1, 0)
+        assert run.error == "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:UNREACHABLE"
+        assert maintenance.health().phase is MaintenancePhase.FAILING
+        await wait_until_async(looked(due))
+        assert len(await runs(due)) == 1
+        due.pass_seconds(DELAY_SECONDS)
+        await wait_until_async(ran(due, 2))
+        assert [run.fence for run in await runs(due)] == [2, 1]
+        assert maintenance.health().phase is not MaintenancePhase.FAILING
+
+
+async def test_a_run_that_ended_before_it_had_a_lease_has_no_fence(due: SemanticWorld, backing: Backing) -> None:
+    backing.records.before["highest_fence"] = fails_once(LOST)
+    async with maintained(due):
+        await wait_until_async(ran(due, 1))
+    (run,) = await runs(due)
+    assert (run.outcome, run.error, run.fence) == (RunOutcome.FAILED, "DEPENDENCY_UNAVAILABLE", 0)
+
+
+async def test_a_run_that_the_process_stops_in_the_middle_is_on_record_as_cancelled(due: SemanticWorld) -> None:
+    due.embedder.gate.clear()
+    async with maintained(due) as maintenance:
+        await due.embedder.waiting.wait()
+    (run,) = await runs(due)
+    assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.CANCELLED, 1, 0)
+    assert maintenance.health().phase is MaintenancePhase.STOPPED
+
+
+async def test_a_run_that_was_overtaken_leaves_the_record_to_its_successor(
+    due: SemanticWorld, successor: SemanticWorld
+) -> None:
+    due.embedder.gate.clear()
+    async with maintained(due) as maintenance:
+        await due.embedder.waiting.wait()
+        due.pass_seconds(TTL_SECONDS + 1)
+        assert (await successor.refresh()).fence == 2
+        due.embedder.gate.set()
+        await wait_until_async(lambda: maintenance.health().last_error == "LEASE_FENCED")
+    assert await runs(due) == []
+    assert (await due.status()).last_failure == ""
+
+
+async def test_while_another_replica_refreshes_nothing_is_run_and_nothing_fails(
+    due: SemanticWorld, successor: SemanticWorld
+) -> None:
+    successor.embedder.gate.clear()
+    work = asyncio.create_task(successor.refresh())
+    await successor.embedder.waiting.wait()
+    async with maintained(due) as maintenance:
+        await wait_until_async(looked(due))
+        assert (maintenance.health().runs, maintenance.health().failures) == (0, 0)
+    successor.embedder.gate.set()
+    assert (await work).indexed_count == 1
+
+
+async def test_one_partition_is_never_refreshed_twice_at_once_by_one_process(due: SemanticWorld) -> None:
+    due.embedder.gate.clear()
+    async with maintained(due, workers=3) as maintenance:
+        await due.embedder.waiting.wait()
+        await wait_until_async(looked(due))
+        assert maintenance.health().running == 1
+        assert due.backing.records.calls["record_fence"] == 1
+        due.embedder.gate.set()
+        await wait_until_async(ran(due, 1))
+
+
+async def test_a_look_that_fails_is_told_in_health_and_made_again(due: SemanticWorld, backing: Backing) -> None:
+    backing.records.before["due"] = fails_once(LOST)
+    async with maintained(due) as maintenance:
+        await wait_until_async(ran(due, 1))
+        health = maintenance.health()
+    assert (health.runs, health.failures, health.last_error) == (1, 1, "DEPENDENCY_UNAVAILABLE")
+
+
+async def test_only_operators_are_told_of_a_process_that_works_for_all(due: SemanticWorld) -> None:
+    async with maintained(due):
+        await wait_until_async(ran(due, 1))
+    reader = replace(due.call.caller, roles=frozenset({Role.READER}))
+    seen = await due.semantic.maintenance(Call(caller=reader, namespace=due.namespace))
+    operator = await due.semantic.maintenance(due.call)
+    assert seen.health is None
+    assert operator.health is not None
+    assert len(seen.runs) == 1
+    assert (seen.runs, seen.last_receipt) == (operator.runs, operator.last_receipt)
+
+
+async def test_a_refresh_by_hand_that_comes_through_ends_the_last_failure(semantic: SemanticWorld) -> None:
+    await semantic.indexed(TEA)
+    await semantic.remember(RAIN, "b")
+    semantic.embedder.fail_next()
+    with refused(Reason.SEMANTIC_UNAVAILABLE):
+        await semantic.refresh()
+    assert (await semantic.status()).last_failure == "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:UNREACHABLE"
+    (run,) = await runs(semantic)
+    assert run.fence == 2
+    await semantic.refresh()
+    assert (await semantic.status()).last_failure == ""
+
+
+async def test_ticks_that_nobody_was_there_for_are_not_made_up_for(due: SemanticWorld) -> None:
+    await due.semantic.set_schedule(due.call, interval_seconds=60.0, on_change_delay_seconds=None)
+    due.pass_seconds(3_600)
+    async with maintained(due):
+        await wait_until_async(ran(due, 1))
+        await wait_until_async(looked(due))
+        assert len(await runs(due)) == 1
+        due.pass_seconds(60)
+        await wait_until_async(ran(due, 2))
+    assert [run.outcome for run in await runs(due)] == [RunOutcome.UNCHANGED, RunOutcome.PUBLISHED]
