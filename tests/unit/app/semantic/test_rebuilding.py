@@ -1,0 +1,149 @@
+"""An index that was lost or damaged is built again because somebody asked for it, although no memory has changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from durable_memory.app.recall_result import DegradationReason
+from durable_memory.app.semantic.maintenance import Maintenance
+from durable_memory.app.semantic.partition_state import IndexState
+from durable_memory.domain.errors import DomainError, Reason
+from tests.processes.polling import wait_until_async
+from tests.unit.app.semantic.semantic_world import ABOUT_RAIN, ABOUT_TEA, RAIN, TEA, Backing, SemanticWorld, found_ids
+from tests.unit.app.stores import fails_once
+
+LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the index is not there")
+FIRST_PAUSE_SECONDS, A_WHILE = 2.0, 61.0
+
+
+@asynccontextmanager
+async def maintained(world: SemanticWorld) -> AsyncIterator[Maintenance]:
+    """The maintenance of a process, that looks for work all the time."""
+    maintenance = Maintenance(
+        world.runtime.refresh,
+        world.runtime.records,
+        world.app.defaults.current,
+        world.clock,
+        world.runtime.health,
+        workers=1,
+        default_delay_seconds=0.0,
+        poll_seconds=0.001,
+    )
+    maintenance.start()
+    try:
+        yield maintenance
+    finally:
+        await maintenance.stop()
+
+
+def looked(world: SemanticWorld) -> Callable[[], bool]:
+    """Whether maintenance has looked for work three times since."""
+    calls = world.backing.records.calls
+    before = calls["due"]
+    return lambda: calls["due"] >= before + 3
+
+
+def is_current(world: SemanticWorld) -> Callable[[], Awaitable[bool]]:
+    async def current() -> bool:
+        return await world.state() is IndexState.CURRENT
+
+    return current
+
+
+async def reason(world: SemanticWorld) -> DegradationReason | None:
+    degradation = (await world.answer("kettles")).degradation
+    return None if degradation is None else degradation.reason
+
+
+def lost(backing: Backing) -> None:
+    backing.lose_index()
+
+
+def damaged(backing: Backing) -> None:
+    backing.damage_segments()
+
+
+@pytest.mark.parametrize("happened", [lost, damaged])
+async def test_what_a_recall_found_unfit_is_built_again_once_and_without_the_provider(
+    semantic: SemanticWorld, successor: SemanticWorld, backing: Backing, happened: Callable[[Backing], None]
+) -> None:
+    await semantic.indexed(TEA, RAIN)
+    happened(backing)
+    async with maintained(successor):
+        await wait_until_async(looked(successor))
+        assert len(await receipts(successor)) == 1, "nobody has asked for it yet"
+        assert await reason(successor) in (DegradationReason.INDEX_REGRESSED, DegradationReason.INDEX_CORRUPTED)
+        await wait_until_async(is_current(successor))
+        await wait_until_async(looked(successor))
+    newest, *_ = made = await receipts(successor)
+    assert len(made) == 2
+    assert (newest.work.cache_hits, newest.work.provider_calls) == (2, 0)
+    assert successor.embedder.passages == []
+    for world in (semantic, successor):
+        assert found_ids(await world.answer(ABOUT_TEA)) == ["a"]
+
+
+async def test_what_another_process_has_built_again_is_left_alone(
+    semantic: SemanticWorld, successor: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    backing.lose_index()
+    assert await reason(successor) is DegradationReason.INDEX_REGRESSED
+    await semantic.refresh()
+    async with maintained(successor):
+        await wait_until_async(looked(successor))
+    assert len(await receipts(successor)) == 2
+    assert successor.runtime.health.unserved() == []
+
+
+async def test_a_namespace_without_a_schedule_is_built_again_by_hand_alone(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.semantic.set_schedule(semantic.call, interval_seconds=None, on_change_delay_seconds=None)
+    backing.lose_index()
+    async with maintained(semantic):
+        assert await reason(semantic) is DegradationReason.INDEX_REGRESSED
+        await wait_until_async(looked(semantic))
+        assert await semantic.state() is IndexState.REGRESSED
+        await semantic.semantic.set_schedule(semantic.call, interval_seconds=None, on_change_delay_seconds=1.0)
+        semantic.pass_seconds(A_WHILE)
+        await wait_until_async(is_current(semantic))
+
+
+async def test_nobody_waits_long_after_the_end_of_an_outage_that_all_waited_for(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.remember(RAIN, "b")
+
+    async def is_covered() -> bool:
+        return (await semantic.status()).unindexed_active_count == 0
+
+    async with maintained(semantic) as maintenance:
+        for failures in range(1, 6):
+            backing.index.before["manifest"] = fails_once(LOST)
+            await wait_until_async(lambda: maintenance.health().failures >= failures)  # noqa: B023
+            semantic.pass_seconds(FIRST_PAUSE_SECONDS)
+        await wait_until_async(is_covered)
+    assert found_ids(await semantic.answer(ABOUT_RAIN)) == ["b"]
+
+
+async def test_an_index_that_went_back_to_a_state_that_was_verified_is_told_by_its_new_connection(
+    semantic: SemanticWorld, successor: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    assert await reason(successor) is None
+    kept = backing.keep_index()
+    await semantic.remember(RAIN, "b")
+    await semantic.refresh()
+    backing.lay_back(kept)
+    backing.index._store.connections = 1
+    assert await reason(successor) is DegradationReason.INDEX_REGRESSED
+
+
+async def receipts(world: SemanticWorld) -> list:
+    return list(await world.semantic.receipts(world.call, before=None, limit=10))
