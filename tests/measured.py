@@ -41,6 +41,15 @@ class Measured:
             for point in metric.data.data_points
         }
 
+    def attributes(self) -> dict[str, set[str]]:
+        """The values of each attribute, over all measurements."""
+        found: dict[str, set[str]] = {}
+        for metric in self._metrics():
+            for point in metric.data.data_points:
+                for name, value in (point.attributes or {}).items():
+                    found.setdefault(name, set()).add(str(value))
+        return found
+
     def value(self, name: str, *attributes: str) -> float | None:
         """Of one series; `None` if nothing was measured."""
         return self.points(name).get(attributes)

@@ -5,6 +5,7 @@ The whole server over a provider on loopback; a provider that refuses quotes wha
 
 import io
 import logging
+import re
 
 import grpc
 import pytest
@@ -33,6 +34,12 @@ _REFRESH = pb.RefreshSemanticRecallRequest(
     session_id="assistant",
     requirement=semantic_pb2.INDEX_CONSISTENCY_INDEX_REVISION_CAS,
 )
+_ATTRIBUTES = {
+    *("channel", "mode", "operation", "outcome", "reason", "result", "state"),
+    *("rpc.method", "rpc.response.status_code", "rpc.service", "rpc.system.name"),
+}
+"""None of them can take a value that a caller chooses."""
+
 _SECONDS = 20.0
 
 
@@ -250,3 +257,8 @@ async def test_a_text_that_is_embedded_and_found_is_recorded_nowhere(server, mea
 
     for secret in _SECRETS:
         assert secret not in log.getvalue() + measured.text()
+    attributes = measured.attributes()
+    assert attributes.keys() <= _ATTRIBUTES
+    values = set().union(*attributes.values())
+    assert all(re.fullmatch(r"[A-Za-z0-9_.]{1,64}", value) for value in values)
+    assert not values & {"acme", "user-1", "default", "assistant", "hostile", "development"}

@@ -145,7 +145,7 @@ class SemanticHealth:
         if self.index_available:
             await self._look_again(timeout_seconds)
         if before != (self.index_available, self.embedder_available):
-            _log.warning("semantic_health", index=self.index_available, embedder=self.embedder_available)
+            _log.info("semantic_dependencies", index=self.index_available, embedder=self.embedder_available)
 
     async def wait(self, seconds: float) -> None:
         """Return after that time, or at once when something is found that was not known."""
