@@ -17,6 +17,10 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
   AND (xact_start IS NOT NULL OR state IS DISTINCT FROM 'idle'
        OR EXISTS (SELECT FROM pg_locks WHERE pg_locks.pid = activity.pid))
 """
+_WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock' AND backend_type = 'client backend'
+"""
 _CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -34,7 +38,12 @@ async def busy(observer: asyncpg.Connection) -> Sequence[asyncpg.Record]:
     return await observer.fetch(_BUSY)
 
 
-async def nothing_is_held(dsn: str, timeout: float = 5.0) -> None:
+async def waits_for_a_lock(observer: asyncpg.Connection) -> bool:
+    """Whether a connection to the observer's database waits for a lock that another has, now."""
+    return bool(await observer.fetchval(_WAITING))
+
+
+async def nothing_is_held(dsn: str, timeout: float = 10.0) -> None:
     """Return when no connection has a transaction, a statement or a lock."""
     seen: Sequence[asyncpg.Record] = []
 

@@ -14,7 +14,7 @@ from tests.integration.postgres.plans import NAMESPACE, admit, corroborate, crea
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
 from tests.processes.proxy import Fate, TcpProxy, Way, when
-from tests.processes.sessions import nothing_is_held
+from tests.processes.sessions import nothing_is_held, waits_for_a_lock
 
 
 async def test_a_storm_of_cancellations_leaves_no_connection_in_a_transaction(
@@ -47,7 +47,7 @@ async def test_a_storm_of_cancellations_leaves_no_connection_in_a_transaction(
     for first in (0, 200, 400):
         answers = Counter(await asyncio.gather(*(one(number) for number in range(first, first + 200))))
         assert answers["cancelled"] > 20, answers
-    await nothing_is_held(postgres_database, 10.0)
+    await nothing_is_held(postgres_database)
 
     # What was acknowledged or not, the store is whole: every node has its change set, and its head agrees.
     head = await store.head(NAMESPACE)
@@ -69,13 +69,13 @@ async def test_cancelling_before_the_commit_leaves_nothing(open_store: OpenStore
         await transaction.start()
         await blocker.execute("SELECT 1 FROM durable_memory.namespace FOR UPDATE")
         call = asyncio.ensure_future(second.transact(NAMESPACE, corroborate("a", 1, "doc:2", key="k")))
-        await wait_until_async(lambda: _waits_for_a_lock(observer), what="the call waits for the lock")
+        await wait_until_async(lambda: waits_for_a_lock(observer), what="the call waits for the lock")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
 
         async def waits_no_more() -> bool:
-            return not await _waits_for_a_lock(observer)
+            return not await waits_for_a_lock(observer)
 
         await wait_until_async(waits_no_more, what="the call waits no more")
         await transaction.rollback()
@@ -112,10 +112,20 @@ async def test_a_caller_that_gives_up_during_a_commit_without_answer_hears_that_
 ):
     async with TcpProxy(postgres.port) as proxy:
         store = await open_store(proxy.dsn(postgres_database), commit_grace_seconds=0.1)
-        proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
+        committing = asyncio.Event()
+
+        def rule(way: Way, chunk: bytes) -> Fate:
+            if way is not Way.TO_SERVER or b"COMMIT" not in chunk:
+                return Fate.PASS
+            committing.set()
+            return Fate.SWALLOW
+
+        proxy.rule = rule
+        call = asyncio.ensure_future(store.transact(NAMESPACE, create("a", key="k")))
+        await committing.wait()
+        call.cancel()
         with pytest.raises(DomainError) as caught:
-            async with asyncio.timeout(0.5):
-                await store.transact(NAMESPACE, create("a", key="k"))
+            await call
         assert caught.value.reason is Reason.OUTCOME_UNKNOWN
 
 
@@ -125,18 +135,14 @@ async def test_a_silent_network_is_an_unavailable_dependency_and_holds_nobody_fo
     async with TcpProxy(postgres.port) as proxy:
         store = await open_store(
             proxy.dsn(postgres_database),
-            statement_timeout_seconds=0.2,
-            silence_timeout_seconds=0.3,
-            connect_timeout_seconds=0.3,
+            # Enough for a busy machine to open the store in.
+            statement_timeout_seconds=1.0,
+            silence_timeout_seconds=1.5,
+            connect_timeout_seconds=2.0,
+            rollback_timeout_seconds=0.2,
         )
         proxy.rule = when(Way.TO_SERVER, b"", Fate.SWALLOW)
         for call in (store.head(NAMESPACE), store.transact(NAMESPACE, create("a"))):
             with pytest.raises(DomainError) as caught:
                 await call
             assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
-
-
-async def _waits_for_a_lock(connection: asyncpg.Connection):
-    return await connection.fetchval(
-        "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    )

@@ -110,7 +110,7 @@ async def test_a_cancelled_wait_for_the_standby_counts_as_unknown(
     await store.transact(NAMESPACE, create("first", key="k0"))
     administrator = await asyncpg.connect(postgres.dsn())
     try:
-        await _set_standbys(administrator, "'nobody'")
+        await _have_commits_wait(administrator, postgres.dsn())
         writing = asyncio.ensure_future(reason_of(store.transact(NAMESPACE, create("a", key="k"))))
         waiting = await wait_until_async(lambda: _waiting_for_standby(administrator), what="a commit waits")
         await administrator.fetchval("SELECT pg_cancel_backend($1)", waiting)
@@ -126,6 +126,38 @@ async def test_a_cancelled_wait_for_the_standby_counts_as_unknown(
         await _set_standbys(administrator, "''")
         await administrator.close()
     assert (await store.transact(NAMESPACE, create("a", key="k"))).replayed
+
+
+async def _have_commits_wait(administrator: asyncpg.Connection, dsn: str) -> None:
+    """Have every commit of the server wait for a standby that there is not.
+
+    That a session shows the new setting proves nothing: commits go by what the checkpointer has taken over, and that
+    may be busy. So some are made until one waits.
+    """
+    await _set_standbys(administrator, "'nobody'")
+    writer = await asyncpg.connect(dsn)
+    pid = writer.get_server_pid()
+
+    async def is_waiting() -> bool:
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep'"
+        return bool(await administrator.fetchval(waits, pid))
+
+    async def a_commit_waits() -> bool:
+        writing = asyncio.ensure_future(writer.execute("SELECT pg_logical_emit_message(true, 'test', '')"))
+
+        async def waits_or_is_over() -> bool:
+            return writing.done() or await is_waiting()
+
+        await wait_until_async(waits_or_is_over, what="a commit waits or is over")
+        if waits := not writing.done():
+            await administrator.fetchval("SELECT pg_cancel_backend($1)", pid)
+        await writing
+        return waits
+
+    try:
+        await wait_until_async(a_commit_waits, what="commits wait")
+    finally:
+        await writer.close()
 
 
 async def _set_standbys(connection: asyncpg.Connection, names: str) -> None:

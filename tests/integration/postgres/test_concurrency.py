@@ -26,6 +26,7 @@ from tests.integration.postgres.plans import (
     session_with_run,
 )
 from tests.processes.polling import wait_until_async
+from tests.processes.sessions import waits_for_a_lock
 
 
 async def test_each_store_sees_at_once_what_the_other_acknowledged(open_store: OpenStore, postgres_database: str):
@@ -165,7 +166,7 @@ async def test_a_busy_namespace_leaves_connections_to_the_others(open_store: Ope
         with pytest.raises(DomainError) as caught:
             await store.transact(busy, create("one too many"))
         assert caught.value.reason is Reason.OVERLOADED
-        assert (await asyncio.wait_for(store.transact(other, create("a")), 5)).head.revision == 1
+        assert (await asyncio.wait_for(store.transact(other, create("a")), 20)).head.revision == 1
         await transaction.rollback()
         await asyncio.gather(*waiting)
     finally:
@@ -241,11 +242,4 @@ async def _replace_by_hand(connection: asyncpg.Connection, node_id: str, namespa
 
 
 async def _until_waiting(observer: asyncpg.Connection) -> None:
-    async def waiting() -> bool:
-        return bool(
-            await observer.fetchval(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-            )
-        )
-
-    await wait_until_async(waiting, what="somebody waits for a lock")
+    await wait_until_async(lambda: waits_for_a_lock(observer), what="somebody waits for a lock")

@@ -42,7 +42,7 @@ async def test_a_killed_server_loses_nothing_acknowledged_and_the_store_recovers
     with pytest.raises(DomainError) as caught:
         await store.head(NAMESPACE)
     assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
-    await asyncio.wait_for(waiter, 5)
+    await asyncio.wait_for(waiter, 20)
 
     await asyncio.to_thread(postgres.restart)
     nodes = await store.current_nodes(NAMESPACE, [*acknowledged, *unknown])
@@ -62,7 +62,7 @@ async def test_a_waiter_in_another_process_wakes_before_the_poll(open_store: Ope
         waiter = asyncio.ensure_future(waiting.wait_for_change(NAMESPACE, revision))
         await waiting.check()
         await writer.transact(NAMESPACE, create(f"n{revision}"))
-        await asyncio.wait_for(waiter, 5)
+        await asyncio.wait_for(waiter, 20)
 
 
 async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: OpenStore, postgres_database: str):
@@ -83,7 +83,7 @@ async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: Ope
             " WHERE query LIKE 'LISTEN%' AND datname = current_database()"
         )
         # Coming back, it wakes everybody: what was missed meanwhile is not known.
-        await asyncio.wait_for(waiter, 10)
+        await asyncio.wait_for(waiter, 20)
 
         async def both_listen():
             return await feeds() == 2
@@ -92,14 +92,14 @@ async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: Ope
         waiter = asyncio.ensure_future(stores[1].wait_for_change(NAMESPACE, 0))
         await stores[1].check()
         await stores[0].transact(NAMESPACE, create("a"))
-        await asyncio.wait_for(waiter, 5)
+        await asyncio.wait_for(waiter, 20)
     finally:
         await observer.close()
 
 
 async def test_a_wait_that_nobody_ends_is_over_after_the_poll_time(open_store: OpenStore, postgres_database: str):
     store = await open_store(postgres_database, change_poll_seconds=0.05)
-    await asyncio.wait_for(store.wait_for_change(NAMESPACE, 0), 5)
+    await asyncio.wait_for(store.wait_for_change(NAMESPACE, 0), 20)
 
 
 async def test_a_standby_is_refused_until_it_is_promoted(open_store: OpenStore):
