@@ -1,7 +1,8 @@
 """The whole story on a real server, told line by line and checked at every step: `make demo`.
 
-A candidate with evidence, a refused and a granted activation, recall, admission, a correction, kill -9 and what is
-left after it. The server is a child process on a free loopback port, its data a SQLite file in a temporary folder.
+A candidate with evidence, a refused and a granted activation, recall, admission, a correction, recall by meaning and
+across languages, kill -9 and what is left after it. The server is a child process on a free loopback port, its data a
+SQLite file in a temporary folder. Without a packaged model (`durable-memory[local]`) recall is by words, and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,21 +24,36 @@ from rich.text import Text
 
 from durable_memory_client import (
     Decision,
+    DegradationReason,
     Draft,
     Evidence,
     Hit,
     MemoryServiceError,
     MemoryUnavailableError,
     NodeStatus,
+    Recall,
+    RecallChannel,
+    RecallMode,
     ServerInfo,
 )
-from durable_memory_client.sync import MemoryClient
+from durable_memory_client.errors import LeaseHeldError
+from durable_memory_client.sync import MemoryClient, MemoryRun
 
 DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "concepts.md"
 TURN: Final = "Fridays do not work for me any more. Let us hold the weekly review on Tuesdays at 14:00 from now on."
 QUESTION: Final = "When is the weekly review?"
+PEANUTS: Final = "用户对花生过敏，点餐时要提醒。"
+KNOWN: Final = {
+    "dog": "The customer's dog is afraid of thunder.",
+    "shed-keys": "The keys to the bicycle shed hang behind the kitchen door.",
+    "train-seat": "The user prefers a seat by the window on trains.",
+}
+BY_MEANING: Final = {"Is their pet scared of storms?": "dog", "自行车棚的钥匙放在哪里？": "shed-keys"}
+"""Questions without a content word of the memory that answers them, and that memory."""
 
 _START_SECONDS: Final = 30
+_INDEX_SECONDS: Final = 30
+_INDEX_POLL_SECONDS: Final = 0.1
 
 console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
 
@@ -151,10 +167,19 @@ def tell(server: Server) -> None:
             stale = run.admit([first]).refused[0].error
             check(stale is not None and stale.reason == "REVISION_CONFLICT", "and can enter no model's input any more")
 
-        chapter("中文")
-        remembered = memory.remember("用户对花生过敏，点餐时要提醒。", node_id="allergy", request_id="remember-allergy")
-        found = memory.preview("花生", max_results=1).hits[0]
-        check(found.citation == remembered.citation, f"花生  ->  {found.content}")
+        chapter("中文, in a scope of its own")
+        restaurants = memory.namespace(scope="restaurants")
+        remembered = restaurants.remember(PEANUTS, node_id="allergy", request_id="remember-allergy")
+        peanuts = restaurants.preview("花生", max_results=1).hits[0]
+        check(peanuts.citation == remembered.citation, f"花生  ->  {peanuts.content}")
+
+        chapter("By meaning: another wording, another language")
+        for node_id, content in KNOWN.items():
+            memory.remember(content, node_id=node_id)
+        if info.semantic_generations:
+            index(memory)
+        with session.run("turn-3") as run:
+            ask_by_meaning(memory, run, semantic=bool(info.semantic_generations))
 
         chapter("kill -9")
         before = everything(memory)
@@ -172,10 +197,17 @@ def tell(server: Server) -> None:
         check(memory.get(first.citation).content == first.content, "the old citation still reads")
         resumed = memory.resume_session("assistant", session.info.binding_digest)
         check(resumed.info == session.info, "the session goes on, bound to exactly what it was bound to")
-        memory.retire(remembered)
-        replayed = memory.remember("用户对花生过敏，点餐时要提醒。", node_id="allergy", request_id="remember-allergy")
+        restaurants.retire(remembered)
+        replayed = restaurants.remember(PEANUTS, node_id="allergy", request_id="remember-allergy")
         check(replayed == remembered, "a request of before the crash, repeated, gets its first answer: nothing twice")
-        check(memory.get_node("allergy").status is NodeStatus.ARCHIVED, "and does not undo what was decided since")
+        check(restaurants.get_node("allergy").status is NodeStatus.ARCHIVED, "and does not undo what was decided since")
+
+        chapter("The same questions after the crash")
+        if info.semantic_generations:
+            status = memory.get_index_status()
+            check(status.unindexed_active_count == 0, f"the vectors are still there: index is {status.state}")
+        with resumed.run("turn-4") as run:
+            ask_by_meaning(memory, run, semantic=bool(info.semantic_generations))
 
 
 def read_paragraphs() -> list[str]:
@@ -192,6 +224,59 @@ def remember_document(memory: MemoryClient, paragraphs: list[str]) -> int:
     quoted = [candidate for candidate in memory.list_candidates() if candidate.content in text]
     results = memory.activate_many(quoted, Decision.by_rule("quotes-its-source", 1))
     return sum(result.outcome == "ACTIVATED" for result in results)
+
+
+def index(memory: MemoryClient) -> None:
+    """Cover every memory with vectors: now, or as soon as the refresh that the server began by itself is through."""
+    try:
+        steps = list(memory.refresh_semantic_recall("assistant"))
+        say(f"the server makes vectors soon after a change; asked for them now: {len(steps)} steps to the receipt")
+    except LeaseHeldError:
+        say("the server makes vectors soon after a change, and is at it")
+    ends_at = time.monotonic() + _INDEX_SECONDS
+    while (status := memory.get_index_status()).unindexed_active_count and time.monotonic() < ends_at:
+        time.sleep(_INDEX_POLL_SECONDS)
+    covers = 0 if status.published is None else status.published.live_count
+    model = f"{status.generation.model}, {status.generation.dimension} dimensions, on this machine"
+    check(status.unindexed_active_count == 0, f"the index covers all {covers} active memories: {model}")
+
+
+def ask_by_meaning(memory: MemoryClient, run: MemoryRun, *, semantic: bool) -> None:
+    """Each question by words alone, and as an agent asks it, in mode AUTO; last, one that has the memory's words."""
+    for question, answer in BY_MEANING.items():
+        quote(question)
+        words = memory.preview(question, mode=RecallMode.LEXICAL, max_results=3).hits
+        check(answer not in ids(words), f"LEXICAL: {words[0].content[:60] + '…' if words else 'nothing'}")
+        recall = run.recall(question)
+        if semantic:
+            first, *others = searched_by_meaning(recall)
+            check((first.node_id, first.channel) == (answer, RecallChannel.SEMANTIC), f"AUTO: {found(first, others)}")
+        else:
+            reason = None if recall.degradation is None else recall.degradation.reason
+            lexical = reason is DegradationReason.SEMANTIC_NOT_CONFIGURED and recall.mode_used is RecallMode.LEXICAL
+            check(lexical, f"AUTO: DEGRADED, lexical only: {reason}")
+    if not semantic:
+        say("for recall by meaning: pip install 'durable-memory[local]'")
+        return
+    quote(QUESTION)
+    first, *others = searched_by_meaning(run.recall(QUESTION))
+    both = (first.node_id, first.channel) == ("weekly-review", RecallChannel.HYBRID)
+    check(both, f"AUTO: {found(first, others)}, by words and by meaning")
+
+
+def searched_by_meaning(recall: Recall) -> tuple[Hit, ...]:
+    """The hits of a recall that went without nothing."""
+    if recall.degradation is not None:
+        sys.exit(f"the demo failed: {recall.degradation.message}")
+    if not recall.hits:
+        sys.exit("the demo failed: nothing was found by meaning")
+    return recall.hits
+
+
+def found(first: Hit, others: Sequence[Hit]) -> str:
+    """The first hit, and which channel found it how clearly."""
+    cosines = [f"{hit.semantic.score:.2f}" for hit in (first, *others) if hit.semantic is not None]
+    return f"{first.content}  {first.channel}, cosine {' before '.join(cosines[:2])}"
 
 
 def everything(memory: MemoryClient) -> dict[str, object]:

@@ -32,8 +32,9 @@ from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
 
-_START_SECONDS: Final = 2.0
-"""How long the start of the server waits for provider and index: several times what a packaged model needs."""
+_START_SECONDS: Final = 5.0
+"""How long the start of the server waits for provider and index: a packaged model takes a tenth of one, or a few from a
+slow disk."""
 
 _FIRST_RETRY_SECONDS: Final = 0.5
 _MOST_RETRY_SECONDS: Final = 30.0
