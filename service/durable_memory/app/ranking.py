@@ -159,6 +159,8 @@ class Ranker:
             filter=filter,
             min_score=policy.min_score,
             min_relative_score=policy.min_relative_score,
+            # The fusion asks how much of the query the best hit matched.
+            with_terms=int(policy.mode is not RecallMode.LEXICAL),
         )
         if len(query) * len(view.index) <= _INLINE_WORK:
             return await self._queue.search(view.index, search)
@@ -191,7 +193,8 @@ class Ranker:
         )
         lexical = {hit.node_id: BranchScore(hit.rank, hit.score) for hit in words}
         vectors = {hit.node_id: BranchScore(rank, hit.score) for rank, hit in enumerate(semantic.found, start=1)}
-        scores = FUSION_PROFILES[policy.fusion_profile]([Found(hit.node_id, hit.score) for hit in words], branch)
+        found = [Found(hit.node_id, hit.score, hit.matched_share) for hit in words]
+        scores = FUSION_PROFILES[policy.fusion_profile](found, branch)
         standings = {node_id: view.index.standing_of(node_id) for node_id in scores}
         ranked = sorted(
             ((-scores[node_id], -standing.updated, node_id) for node_id, standing in standings.items() if standing),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durable_memory.app.views.explanation import LexicalCut
-from durable_memory.app.views.index import LexicalIndex
+from durable_memory.app.views.index import LexicalIndex, Search
 from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE
 from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter
@@ -226,6 +226,17 @@ def test_ids_tie_in_the_order_of_their_utf_8_bytes(profile: str) -> None:
     index = index.apply([document(node_id, "river") for node_id in ids[1::2]])
     found = [hit.node_id for hit in index.search("river", profile, limit=10)]
     assert found == sorted(ids, key=lambda node_id: node_id.encode())
+
+
+@profiles
+def test_as_many_of_the_best_hits_as_asked_tell_what_they_matched(profile: str) -> None:
+    index = LexicalIndex.build([document("a", "river"), document("b", "river lantern"), document("c", "lantern")])
+    whole = index.search("river lantern absent", profile, limit=3)
+    assert all(hit.matched_terms and 0.0 < hit.matched_share < 1.0 for hit in whole)
+    for count in range(5):
+        (hits,) = index.search_all([Search(query="river lantern absent", profile=profile, limit=3, with_terms=count)])
+        assert hits[:count] == whole[:count]
+        assert hits[count:] == [hit._replace(matched_terms=(), matched_share=0.0) for hit in whole[count:]]
 
 
 @profiles
