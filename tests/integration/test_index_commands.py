@@ -92,12 +92,12 @@ def test_status_says_what_stands_and_what_does_not(memory: CommandLine):
     said = memory.ok("index", "status", "--utc").out
 
     for part in (
-        "as it was published",
+        "current: as it was published last",
         "small of local, 384 dimensions",
         "3 active memories, found by words only",
         "index revision 4, covers revision 8",
         "1,200 that count and 7 that no longer do, of 16-bit numbers; 2 segments, 1,900,000 bytes",
-        "2030-03-17 17:46 UTC: 3 added, 2 embedded in 1 calls, 1 from the cache",
+        "2030-03-17 17:46 UTC: 3 added, 2 embedded in 1 call, 1 from the cache",
         "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:TIMEOUT",
         "(the server's default)",
         "failing, 1 of 2 workers busy; 12 runs and 3 failures",
@@ -141,6 +141,23 @@ def test_the_command_lines_session_moves_to_the_servers_generation(
     assert len(service.calls(REBIND)) == 1
 
 
+def test_who_is_no_operator_is_told_so_and_refused_texts_are_counted(service: FakeService, memory: CommandLine):
+    service.will_answer("SemanticService.GetMaintenanceHealth", pb.GetMaintenanceHealthResponse())
+    stands = semantic_pb2.IndexStatus()
+    stands.CopyFrom(STANDS)
+    stands.refused_count = 2
+    stands.last_receipt.work.refused = 2
+    service.will_answer(STATUS, pb.GetIndexStatusResponse(status=stands))
+
+    lines = memory.ok("index", "status").out.splitlines()
+
+    said = {line[:13].strip(): line[13:].strip() for line in lines}
+    assert said["maintenance"] == "for operators"
+    assert said["refused"] == "2 active memories, by the embedding provider"
+    assert "2 refused by the provider" in said["last refresh"]
+    assert memory.ok("index", "status", "--json").json["maintenance"]["phase"] is None
+
+
 def test_a_rebuild_of_a_session_of_ones_own_accepts_any_backend_if_told_to(service: FakeService, memory: CommandLine):
     memory.ok("index", "rebuild", "--session", "assistant", "--any-backend", "--request-id", "once")
 
@@ -161,6 +178,7 @@ def test_receipts_are_listed_newest_first_and_no_more_than_asked_for(service: Fa
 
     header, *lines = memory.ok("index", "receipts").out.splitlines()
 
+    assert header.startswith("fence ")
     assert "covers revision" in header
     assert [line.split()[0] for line in lines] == ["3", "2", "1"]
     assert [line.rpartition("3 of 3")[2].strip() for line in lines] == [

@@ -10,7 +10,7 @@ from durable_memory_client import IndexState, IndexStatus, MaintenanceHealth, Re
 _AFTER_A_CHANGE: Final = "after a change, while a session is open that recalls by meaning"
 _STATES: Final = {
     IndexState.NOT_BUILT: "not built: recall is by words",
-    IndexState.CURRENT: "as it was published",
+    IndexState.CURRENT: "current: as it was published last",
     IndexState.REGRESSED: "lost what was published last; not searched, and the next refresh builds it again",
     IndexState.CORRUPTED: "damaged; not searched, and the next refresh builds it again",
 }
@@ -38,6 +38,10 @@ def memories(count: int) -> str:
     return f"{count:,} active {'memory' if count == 1 else 'memories'}"
 
 
+def _counted(count: int, word: str) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def done(receipt: RefreshReceipt) -> str:
     """What a refresh did, in words; "nothing to do" for a verified no-op."""
     work = receipt.work
@@ -47,7 +51,8 @@ def done(receipt: RefreshReceipt) -> str:
     if not changes and not work.staged_bytes:
         nothing = "cleared" if receipt.index_revision == 0 and receipt.active_count else "nothing to do"
         return ", ".join([nothing, *refused])
-    origin = f"{work.provider_inputs:,} embedded in {work.provider_calls:,} calls, {work.cache_hits:,} from the cache"
+    embedded = f"{work.provider_inputs:,} embedded in {_counted(work.provider_calls, 'call')}"
+    origin = f"{embedded}, {work.cache_hits:,} from the cache"
     return ", ".join([*(changes or ["written anew"]), origin, *refused, show_duration(work.duration)])
 
 
@@ -75,7 +80,8 @@ def _published(stands: IndexStatus) -> list[tuple[str, str]]:
         (
             "vectors",
             f"{published.live_count:,} that count and {published.dead_count:,} that no longer do, of "
-            f"{published.float_bits}-bit numbers; {published.segment_count} segments, {published.stored_bytes:,} bytes",
+            f"{published.float_bits}-bit numbers; {_counted(published.segment_count, 'segment')}, "
+            f"{published.stored_bytes:,} bytes",
         ),
     ]
 
@@ -89,5 +95,6 @@ def _maintenance(health: MaintenanceHealth) -> str:
         return "for operators"
     return (
         f"{health.phase.lower()}, {health.running_count} of {health.worker_count} workers busy; "
-        f"{health.run_count:,} runs and {health.failure_count:,} failures since the server started"
+        f"{_counted(health.run_count or 0, 'run')} and {_counted(health.failure_count or 0, 'failure')} "
+        "since the server started"
     )

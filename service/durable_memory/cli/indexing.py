@@ -106,8 +106,8 @@ async def receipts(
                 reference=str(receipt.fence),
                 cells=(
                     times.show(receipt.written_at),
-                    str(receipt.index_revision),
-                    str(receipt.source.namespace_revision),
+                    str(receipt.index_revision) if receipt.index_revision else "none",
+                    str(receipt.source.namespace_revision) if receipt.index_revision else "none",
                     f"{receipt.indexed_count:,} of {receipt.active_count:,}",
                 ),
                 text=done(receipt),
@@ -119,6 +119,7 @@ async def receipts(
             ("written", "index", "covers revision", "indexed"),
             rows,
             text="what it did",
+            kind="fence",
             empty=f"No refresh yet ({invocation.where}).",
         )
 

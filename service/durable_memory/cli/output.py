@@ -72,11 +72,14 @@ class Output:
             line = Text(f"{name:<{width}}  ", style="dim").append(visible(value), style="not dim")
             self._console.print(line, soft_wrap=True)
 
-    def rows(self, columns: Sequence[str], rows: Iterable[Row], *, text: str = "memory", empty: str) -> None:
+    def rows(
+        self, columns: Sequence[str], rows: Iterable[Row], *, text: str = "memory", kind: str = "", empty: str
+    ) -> None:
         """A table with a column for each of `columns` and one for the text.
 
         At a terminal the reference stands below the text, unless it is the text; elsewhere it comes first, so that
-        every line begins with the name of a thing. Nothing to show is said at a terminal only.
+        every line begins with the name of a thing. `kind` says what it names where that does not show. Nothing to show
+        is said at a terminal only.
         """
         rows = list(rows)
         if not rows:
@@ -91,11 +94,13 @@ class Output:
             for row in rows:
                 words = Text(visible(row.text))
                 if row.reference != row.text:
-                    words.append(f"\n{visible(row.reference)}", style="cyan")
+                    words.append(
+                        f"\n{kind} {visible(row.reference)}" if kind else f"\n{visible(row.reference)}", style="cyan"
+                    )
                     words.append(f"  {visible(row.details)}" if row.details else "", style="dim")
                 table.add_row(*map(_one_line, row.cells), words)
         else:
-            table.add_column("name")
+            table.add_column(kind or "name")
             for name in (*columns, text):
                 table.add_column(name)
             for row in rows:
