@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from durable_memory.ports.runtime import Clock
-
-_ABOUT_THE_INPUT: Final = frozenset({400, 413, 422})
 
 
 class CircuitBreaker:
@@ -85,5 +82,5 @@ class CircuitBreaker:
 
 def _tells_of_illness(error: EmbeddingError) -> bool:
     if error.failure is EmbeddingFailure.REFUSED:
-        return error.status not in _ABOUT_THE_INPUT
+        return not error.about_input
     return error.failure is not EmbeddingFailure.RATE_LIMITED

@@ -98,10 +98,16 @@ class LeaseHolder:
                 floor=floor,
                 nonce=self._ids.random_hex(16),
             )
-            if await self._records.record_fence(partition, lease.fence):
+            recorded = False
+            try:
+                recorded = await self._records.record_fence(partition, lease.fence)
+            finally:
+                if not recorded:
+                    # Another store, or this one before it lost its writes, has granted this fence already; or nobody
+                    # can tell. Nothing is done under it, and the next one need not wait for its end.
+                    await asyncio.shield(self._release(lease))
+            if recorded:
                 return lease, self._trusted_until(started)
-            # Another store, or this one before it lost its writes, has granted this fence already.
-            await self._leases.release(lease)
         raise DomainError(
             Reason.LEASE_HELD, "fences of this partition keep being granted elsewhere", partition=partition.name
         )

@@ -1,0 +1,141 @@
+"""A lease is held for as long as its work lasts, renewed in time, and never trusted for longer than it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from durable_memory.adapters.memory.leases import MemoryLeaseStore
+from durable_memory.adapters.memory.semantic_records import MemorySemanticRecords
+from durable_memory.adapters.runtime import ManualClock, SystemClock
+from durable_memory.app.semantic.lease_holder import LeaseHolder
+from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.generation import Partition
+from tests.processes.polling import wait_until_async
+from tests.unit.app.stores import Gate, HookedStore, fails_once
+from tests.unit.app.world import NAMESPACE, START, CountingIds, opened_store, refused
+
+PARTITION = Partition(NAMESPACE, "ab" * 32)
+LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "nobody answers")
+
+
+class Place:
+    """Leases and records on a clock, and holders of them."""
+
+    def __init__(self, records: HookedStore, clock: Any) -> None:
+        self.records = records
+        self.clock = clock
+        self.leases = HookedStore(MemoryLeaseStore(clock))
+
+    def holder(self, name: str = "one", ttl_seconds: float = 30.0) -> LeaseHolder:
+        leases: Any = self.leases
+        records: Any = self.records
+        return LeaseHolder(leases, records, self.clock, CountingIds(name), owner=name, ttl_seconds=ttl_seconds)
+
+    async def owner(self) -> str | None:
+        owner: str | None = (await self.leases.inspect(PARTITION.name)).owner
+        return owner
+
+
+@pytest.fixture
+async def place() -> Place:
+    return Place(HookedStore(MemorySemanticRecords(await opened_store(CountingIds("store")))), ManualClock(START))
+
+
+@pytest.fixture
+async def timed() -> Place:
+    """On the machine's own clock."""
+    return Place(HookedStore(MemorySemanticRecords(await opened_store(CountingIds("store")))), SystemClock())
+
+
+async def test_the_fence_is_on_record_before_the_work_begins_and_the_lease_ends_with_it(place: Place) -> None:
+    async with place.holder().hold(PARTITION) as lease:
+        assert await place.records.highest_fence(PARTITION) == lease.fence == 1
+        assert await place.owner() == "one"
+        with refused(Reason.LEASE_HELD):
+            async with place.holder("two").hold(PARTITION):
+                pass
+    assert await place.owner() is None
+    async with place.holder("two").hold(PARTITION) as next_lease:
+        assert next_lease.fence == 2
+
+
+async def test_a_fence_that_is_on_record_already_is_given_back_and_a_higher_one_taken(place: Place) -> None:
+    """As after a failover of the lease store, between the look at the floor and the grant."""
+    left = [5, 6]
+
+    async def overtaken() -> None:
+        if left:
+            await place.records._store.record_fence(PARTITION, left.pop(0))
+
+    place.records.before["record_fence"] = overtaken
+    async with place.holder().hold(PARTITION) as lease:
+        assert lease.fence == 7
+    assert place.leases.calls == Counter(acquire=3, release=3)
+
+
+async def test_a_grant_whose_fence_cannot_be_recorded_is_given_back(place: Place) -> None:
+    place.records.before["record_fence"] = fails_once(LOST)
+    with refused(Reason.DEPENDENCY_UNAVAILABLE):
+        async with place.holder().hold(PARTITION):
+            raise AssertionError("nothing is done under it")
+    assert await place.owner() is None
+
+
+async def test_whoever_leaves_while_the_fence_is_recorded_keeps_no_lease(place: Place) -> None:
+    gate = Gate()
+    place.records.before["record_fence"] = gate
+
+    async def hold() -> None:
+        async with place.holder().hold(PARTITION):
+            raise AssertionError("nothing is done under it")
+
+    work = asyncio.create_task(hold())
+    await gate.reached.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await place.owner() is None
+
+
+async def test_a_lease_is_renewed_every_third_of_its_life(timed: Place) -> None:
+    renewed: list[float] = []
+    begun = timed.clock.monotonic()
+
+    async def note() -> None:
+        renewed.append(timed.clock.monotonic() - begun)
+
+    async with timed.holder(ttl_seconds=0.6).hold(PARTITION, note):
+        await wait_until_async(lambda: len(renewed) >= 4, 10.0)
+        assert await timed.owner() == "one", "for longer than its life"
+    for number, at in enumerate(renewed, start=1):
+        assert at >= number * 0.2 * 0.99
+
+
+async def test_a_renewal_that_nobody_answers_is_repeated_while_the_lease_is_trusted(timed: Place) -> None:
+    timed.leases.before["renew"] = fails_once(LOST)
+    async with timed.holder(ttl_seconds=0.6).hold(PARTITION):
+        await wait_until_async(lambda: timed.leases.calls["renew"] >= 3, 10.0)
+        assert await timed.owner() == "one"
+
+
+async def test_the_work_is_cancelled_before_the_lease_can_have_run_out(timed: Place) -> None:
+    timed.leases.before["renew"] = Gate()  # never opened
+    begun = timed.clock.monotonic()
+    with refused(Reason.LEASE_FENCED):
+        async with timed.holder(ttl_seconds=0.5).hold(PARTITION):
+            await asyncio.Event().wait()
+    assert timed.clock.monotonic() - begun >= 0.8 * 0.5 * 0.99
+    assert timed.leases.calls["release"] == 0, "it is not ours to end"
+
+
+async def test_the_work_is_cancelled_as_soon_as_a_renewal_is_refused(timed: Place) -> None:
+    with refused(Reason.LEASE_FENCED, fence=1, highest_fence=2):
+        async with timed.holder(ttl_seconds=0.3).hold(PARTITION) as lease:
+            await timed.leases.release(lease)
+            async with timed.holder("two").hold(PARTITION):
+                await asyncio.Event().wait()
+    assert await timed.owner() is None
