@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from durable_memory_client import DegradationReason, Recall, RecallMode, RefreshReceipt, SemanticPolicy
+from durable_memory_client.errors import LeaseHeldError
 from durable_memory_client.sync import MemoryClient, MemoryNamespace, MemorySession
 from tests.fixture_embedder import DIMENSION
 from tests.processes.embedding_provider import Behaviour, ProviderThread, knows
@@ -132,6 +133,21 @@ def remember(memory: MemoryNamespace, *contents: str) -> None:
 
 def refresh(memory: MemoryNamespace, *, timeout: float | None = None) -> RefreshReceipt:
     return memory.refresh_semantic_recall("assistant", timeout=timeout).wait()
+
+
+def refresh_when_free(memory: MemoryNamespace, timeout: float) -> RefreshReceipt:
+    """A refresh that begins as soon as nobody else holds the lease."""
+    receipts: list[RefreshReceipt] = []
+
+    def refreshed() -> bool:
+        try:
+            receipts.append(refresh(memory))
+        except LeaseHeldError:
+            return False
+        return True
+
+    wait_until(refreshed, timeout, what="nobody holds the lease any more")
+    return receipts[0]
 
 
 def ids(recall: Recall) -> Sequence[str]:

@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from durable_memory_client import IndexState, RefreshReceipt
-from durable_memory_client.errors import LeaseHeldError, MemoryUnavailableError
-from durable_memory_client.sync import MemoryNamespace
+from durable_memory_client import IndexState
+from durable_memory_client.errors import MemoryUnavailableError
 from tests.integration.semantic.deployment import (
     ABOUT_RAIN,
     LEASE_TTL_SECONDS,
@@ -17,6 +16,7 @@ from tests.integration.semantic.deployment import (
     Deployment,
     by_hand,
     refresh,
+    refresh_when_free,
     remember,
     understands,
     understood,
@@ -66,7 +66,7 @@ def test_a_refresh_that_was_killed_between_two_batches_is_finished_without_embed
 
     provider.provider.usually = understands()
     before = len(provider.provider.calls)
-    receipt = wait_until(lambda: _refreshed(memory), 4 * LEASE_TTL_SECONDS, what="the dead holder's lease runs out")
+    receipt = refresh_when_free(memory, 4 * LEASE_TTL_SECONDS)
     asked = [text for call in provider.provider.calls[before:] for text in call.texts]
     assert asked == lost, "the answered batch was in the cache"
     assert (receipt.work.cache_hits, receipt.work.provider_inputs) == (len(answered), len(lost))
@@ -90,10 +90,3 @@ def test_the_schedule_finishes_what_a_killed_server_had_begun(embedded: Deployme
         lambda: understood(session, ABOUT_RAIN, "umbrellas"), 4 * LEASE_TTL_SECONDS, what="the schedule has gone on"
     )
     assert memory.get_index_status().unindexed_active_count == 0
-
-
-def _refreshed(memory: MemoryNamespace) -> RefreshReceipt | None:
-    try:
-        return refresh(memory)
-    except LeaseHeldError:
-        return None

@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import pairwise
 
-import pytest
-
-from durable_memory_client import IndexState, MaintenanceRunOutcome
+from durable_memory_client import IndexState, MaintenancePhase, MaintenanceRunOutcome
 from durable_memory_client.sync import MemoryNamespace
 from tests.integration.semantic.deployment import (
     ABOUT_MONEY,
@@ -23,8 +21,10 @@ from tests.integration.semantic.deployment import (
     by_hand,
     refresh,
     remember,
+    understands,
     understood,
 )
+from tests.processes.embedding_provider import says
 from tests.processes.polling import wait_until
 
 SECOND = timedelta(seconds=1)
@@ -134,18 +134,35 @@ def test_a_namespace_without_an_open_session_costs_nothing(deployment: Deploymen
     wait_until(lambda: covered(unused), what="its first session is a reason")
 
 
-@pytest.mark.parametrize("of", ["on_change", "interval"])
-def test_a_restart_does_not_repeat_what_is_done(deployment: Deployment, scope: str, of: str):
-    replica = deployment.start()
-    memory = replica.at(scope)
-    assistant(memory)
-    if of == "interval":
-        memory.set_schedule(interval=timedelta(hours=1))
-    else:
-        memory.set_schedule(on_change_delay=SECOND)
+def test_a_scheduled_refresh_that_fails_says_why_and_is_tried_again(deployment: Deployment, scope: str):
+    memory = deployment.start(embedding_attempts=1).at(scope)
+    session = assistant(memory)
+    deployment.provider.provider.usually = says(500)
     remember(memory, TEA)
-    wait_until(lambda: covered(memory), what="it is indexed")
-    done = memory.list_receipts().all()
+    failure = "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:UNREACHABLE"
+    wait_until(lambda: memory.get_index_status().last_failure == failure, what="the failure is on record")
+    health = memory.get_maintenance_health()
+    assert (health.phase, health.last_error) == (MaintenancePhase.FAILING, failure)
+    assert (health.runs[0].outcome, health.runs[0].error) == (MaintenanceRunOutcome.FAILED, failure)
+    assert memory.get_index_status().state is IndexState.NOT_BUILT
+
+    deployment.provider.provider.usually = understands()
+    wait_until(lambda: covered(memory), 20.0, what="it is tried again by itself")
+    assert understood(session)
+    assert memory.get_index_status().last_failure == ""
+
+
+def test_a_restart_does_not_repeat_what_is_done(deployment: Deployment, scope: str):
+    replica = deployment.start()
+    by_change, by_time = replica.at(scope), replica.at("by time")
+    assistant(by_change)
+    assistant(by_time)
+    by_time.set_schedule(interval=timedelta(hours=1))
+    done = []
+    for memory in (by_change, by_time):
+        remember(memory, TEA)
+        wait_until(lambda: covered(memory), what="it is indexed")  # noqa: B023
+        done.append(memory.list_receipts().all())
 
     assert replica.server.terminate() == 0
     replica.server.start()
@@ -154,7 +171,7 @@ def test_a_restart_does_not_repeat_what_is_done(deployment: Deployment, scope: s
     assistant(lively)
     remember(lively, RAIN)
     wait_until(lambda: covered(lively), what="the new process runs what is due")
-    assert memory.list_receipts().all() == done
+    assert [memory.list_receipts().all() for memory in (by_change, by_time)] == done
 
 
 def _grants(deployment: Deployment) -> int:
