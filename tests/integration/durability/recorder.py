@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -204,16 +204,20 @@ def effect_of(answer: Answer) -> Effect:
             return Effect(revision=revision, answer=f"{answer.outcome} {answer.citation}")
 
 
-def unknown_and_applied(calls: Sequence[Call], committed: dict[Key, float]) -> tuple[int, int]:
-    """How many commands had an attempt of unknown outcome, and how many of these that attempt had applied.
+def unknown_and_applied(
+    calls: Sequence[Call], committed: dict[Key, float], *, but_for: Collection[str] = ()
+) -> tuple[int, list[Call]]:
+    """How many commands had a first attempt of unknown outcome, for a reason that is not named; and those applied.
 
-    `committed` is when each change set was committed, by the clock on the wall: before the next attempt began, if the
-    unknown one did it.
+    `calls` are all attempts. `committed` is when each change set was committed, by the clock on the wall: before the
+    next attempt began, if the unknown one did it.
     """
-    in_doubt = applied = 0
+    in_doubt, applied = 0, []
     for key, attempts in by_command(calls).items():
-        if attempts[0].outcome is Outcome.UNKNOWN:
+        first = attempts[0]
+        if first.outcome is Outcome.UNKNOWN and first.reason not in but_for:
             in_doubt += 1
             following = [call.wall for call in itertools.islice(attempts, 1, None)]
-            applied += key in committed and committed[key] < min(following, default=float("inf"))
+            if key in committed and committed[key] < min(following, default=float("inf")):
+                applied.append(first)
     return in_doubt, applied

@@ -18,6 +18,7 @@ from durable_memory_client import (
 )
 from tests.integration.durability.checks import chained, mixed_up, problems, torn
 from tests.integration.durability.history import Call, Effect, Fate, Outcome, Reading, fate
+from tests.integration.durability.recorder import unknown_and_applied
 
 NAMESPACE = Namespace("acme", "user-1", "default")
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -285,3 +286,26 @@ def test_the_text_of_another_command_is_found():
     assert mixed_up(watched(("a", {"n": 1}, {"n": 1})), {("Remember", "a"): "what a says"}) == [
         "Remember a brought node n the text 'content of n'"
     ]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "committed_at", "expected"),
+    [
+        (("UNAVAILABLE",), 1.0, (1, 1)),
+        (("UNAVAILABLE",), None, (1, 0)),
+        # The second attempt did it, whatever became of that one.
+        (("UNAVAILABLE", "DEADLINE_EXCEEDED"), 11.0, (1, 0)),
+        # The first did it, and that one is not asked about.
+        (("DEADLINE_EXCEEDED", "UNAVAILABLE"), 1.0, (0, 0)),
+    ],
+)
+def test_a_change_counts_for_the_attempt_that_made_it(
+    reasons: tuple[str, ...], committed_at: float | None, expected: tuple[int, int]
+):
+    calls = [
+        replace(call("r", 10.0 * number, Outcome.UNKNOWN, reason=reason), wall=10.0 * number)
+        for number, reason in enumerate(reasons)
+    ]
+    committed = {} if committed_at is None else {("Remember", "r"): committed_at}
+    in_doubt, applied = unknown_and_applied(calls, committed, but_for={"DEADLINE_EXCEEDED"})
+    assert (in_doubt, len(applied)) == expected

@@ -75,7 +75,7 @@ def _report(tenancy: Tenancy) -> None:
     calls = tenancy.recorder.calls
     in_doubt, applied = unknown_and_applied(calls, tenancy.committed)
     counts = {outcome.value: sum(call.outcome is outcome for call in calls) for outcome in Outcome}
-    _log.info("attempts %s, commands in doubt %d, of these applied %d", counts, in_doubt, applied)
+    _log.info("attempts %s, commands in doubt %d, of these applied %d", counts, in_doubt, len(applied))
     # Otherwise nothing was shown.
     assert counts["ok"] > 10 * _KILLS
     assert in_doubt
