@@ -9,7 +9,7 @@ PYTEST ?= -q -n 2 --dist loadfile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup postgres redis run demo test test-unit lint format gen gen-check bench lock clean
+.PHONY: help setup postgres redis run demo test test-clients test-unit lint format gen gen-check bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ demo: setup ## tell the whole story on a real server: propose, activate, recall,
 
 test: setup postgres redis gen-check lint ## everything that must pass before a change lands
 	pytest --durations=10 $(PYTEST)
+
+test-clients: setup ## the same cases with the clients of all languages, as one table
+	PYTHONPATH=. python -m clients.conformance
 
 test-unit: setup ## the tests without I/O
 	pytest tests/unit $(PYTEST)

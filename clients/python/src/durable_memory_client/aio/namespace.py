@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from durable_memory_client.aio.calls import Calls
 from durable_memory_client.aio.candidates import CandidateCalls
+from durable_memory_client.aio.contract import ContractCalls
 from durable_memory_client.aio.memories import MemoryCalls
 from durable_memory_client.aio.recalls import RecallCalls
 from durable_memory_client.aio.repository import RepositoryCalls
@@ -14,7 +15,7 @@ from durable_memory_client.values.namespace import Namespace
 
 
 class MemoryNamespace(
-    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls
+    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls, ContractCalls
 ):
     """A view of one namespace: all calls are made in it. Views share the connection of their client."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from durable_memory_client.sync.calls import Calls
 from durable_memory_client.sync.candidates import CandidateCalls
+from durable_memory_client.sync.contract import ContractCalls
 from durable_memory_client.sync.memories import MemoryCalls
 from durable_memory_client.sync.recalls import RecallCalls
 from durable_memory_client.sync.repository import RepositoryCalls
@@ -15,7 +16,7 @@ from durable_memory_client.values.namespace import Namespace
 
 
 class MemoryNamespace(
-    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls
+    SessionCalls, RecallCalls, CandidateCalls, MemoryCalls, RepositoryCalls, SemanticCalls, TransferCalls, ContractCalls
 ):
     """A view of one namespace: all calls are made in it. Views share the connection of their client."""
 

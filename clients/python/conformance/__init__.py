@@ -1,0 +1,1 @@
+"""Runs the cases of clients/conformance with the Python client."""
