@@ -30,7 +30,7 @@ def hit(row: dict[str, Any]) -> Hit:
         content=row["content"],
         surroundings=(),
         author=row.get("author", ""),
-        occurred_at=datetime.fromisoformat(row["occurred_at"]) if "occurred_at" in row else None,
+        occurred_at=datetime.fromisoformat(row["occurred_at"]).astimezone(UTC) if "occurred_at" in row else None,
         created_at=_WHEN,
         updated_at=_WHEN,
         confidence=1.0,
