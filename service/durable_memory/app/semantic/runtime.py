@@ -169,16 +169,16 @@ class SemanticRuntime:
         await self._parts.index.close()
 
     async def _come_up(self) -> bool:
+        """The provider first: sessions that open while the index is away are bound to the generation all the same."""
         try:
+            generation = self._current.value = await self._parts.embedder.open()
             await self._parts.index.open()
-            generation = await self._parts.embedder.open()
         except EmbeddingError as error:
             _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", failure=error.failure.value)
             return False
         except DomainError as error:
             _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)
             return False
-        self._current.value = generation
         self.maintenance.start()
         _log.info(
             "semantic_ready",

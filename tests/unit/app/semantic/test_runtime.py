@@ -5,9 +5,18 @@ import asyncio
 import pytest
 
 from durable_memory.app.semantic import runtime
+from durable_memory.app.semantic.maintenance import MaintenancePhase
+from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.processes.polling import wait_until_async
-from tests.unit.app.semantic.semantic_world import Backing, GatedEmbedder, semantic_process
+from tests.unit.app.semantic.semantic_world import (
+    ABOUT_TEA,
+    TEA,
+    Backing,
+    GatedEmbedder,
+    found_ids,
+    semantic_process,
+)
 
 
 class SlowToOpen(GatedEmbedder):
@@ -53,6 +62,24 @@ async def test_a_provider_that_fails_after_the_start_is_asked_again(backing: Bac
         embedder.released.set()
         embedder._ends = None
         await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_session_that_opens_while_the_index_is_away_has_all_of_it_when_the_index_is_there(backing: Backing):
+    async def away() -> None:
+        raise DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the index is not there")
+
+    backing.index.before["open"] = away
+    async with semantic_process(backing, "a") as world:
+        await world.open()
+        await world.remember(TEA, "a")
+        assert world.runtime.maintenance.health().phase is MaintenancePhase.STOPPED
+        del backing.index.before["open"]
+        await wait_until_async(
+            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, 5.0, what="it is up"
+        )
+        await world.refresh()
+        assert found_ids(await world.answer(ABOUT_TEA)) == ["a"]
 
 
 async def test_what_no_repetition_mends_ends_the_start(backing: Backing):
