@@ -140,6 +140,19 @@ async def test_a_damaged_segment_is_said_until_the_partition_is_rebuilt(semantic
     assert await _check(successor)
 
 
+async def test_a_finding_is_counted_once_however_often_it_is_met(semantic, successor, backing, monkeypatch):
+    found: list[str] = []
+    monkeypatch.setattr(successor.runtime.health._observer, "index_unserved", found.append)
+    await semantic.indexed(TEA)
+    backing.damage_segments()
+    for _ in range(3):
+        assert await _reason(successor) is DegradationReason.INDEX_CORRUPTED
+    backing.lose_index()
+    for _ in range(3):
+        await successor.status()
+    assert found == ["CORRUPTED", "REGRESSED"]
+
+
 async def test_a_namespace_that_nobody_asks_for_any_more_does_not_keep_health_down(semantic, backing):
     await semantic.indexed(TEA)
     backing.lose_index()

@@ -40,6 +40,7 @@ async def maintained(world: SemanticWorld, workers: int = 1) -> AsyncIterator[Ma
         world.runtime.records,
         world.app.defaults.current,
         world.clock,
+        world.runtime.health,
         workers=workers,
         default_delay_seconds=DELAY_SECONDS,
         poll_seconds=0.001,
