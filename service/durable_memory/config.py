@@ -178,7 +178,9 @@ class VectorSettings(_Group):
     With `redis_url` (`redis://` or `rediss://`) the index and its leases are on that server; an embedded store needs
     none and keeps them in its own file. A namespace with an open semantic session is refreshed `refresh_delay_seconds`
     after a change, unless its own schedule says otherwise. `budget_bytes` is the memory of this process for vectors.
-    `vector_format` is how they are stored: float16 takes half the room, and keeps three digits of a cosine.
+    `vector_format` is how they are stored: float16 takes half the room, and keeps three digits of a cosine. A recall in
+    mode AUTO waits for its semantic part `search_budget_seconds` at most, and no more than half of what its caller has
+    left; then it answers by words and says so.
     """
 
     redis_url: Annotated[SecretStr, AfterValidator(_checked_redis_url)] | None = None
@@ -189,6 +191,7 @@ class VectorSettings(_Group):
     refresh_workers: Annotated[int, Field(gt=0, le=64)] = 2
     refresh_delay_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 2.0
     poll_interval_seconds: Annotated[float, Field(ge=0.05, le=3_600, allow_inf_nan=False)] = 1.0
+    search_budget_seconds: Seconds = 2.0
 
 
 class TelemetrySettings(_Group):

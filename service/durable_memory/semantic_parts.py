@@ -51,6 +51,7 @@ def build_semantic_parts(settings: Settings, store: Store, clock: Clock, ids: Id
         workers=bounds.refresh_workers,
         default_delay_seconds=bounds.refresh_delay_seconds,
         poll_seconds=bounds.poll_interval_seconds,
+        search_budget_seconds=bounds.search_budget_seconds,
         limits=RefreshLimits(max_bytes=bounds.max_partition_bytes, width=FloatWidth[bounds.vector_format.upper()]),
     )
 

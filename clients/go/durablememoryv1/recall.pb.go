@@ -1225,7 +1225,10 @@ type RecallExplanation struct {
 	Semantic *BranchScore `protobuf:"bytes,11,opt,name=semantic,proto3" json:"semantic,omitempty"`
 	// What `min_score` is compared with: the share of the query that the node
 	// matched, 0..1, on the scale of the lexical profile.
-	MatchedShare  float64 `protobuf:"fixed64,12,opt,name=matched_share,json=matchedShare,proto3" json:"matched_share,omitempty"`
+	MatchedShare float64 `protobuf:"fixed64,12,opt,name=matched_share,json=matchedShare,proto3" json:"matched_share,omitempty"`
+	// Why AUTO searched lexically only: vector_state and semantic say nothing
+	// then. Absent if it did not have to.
+	Degradation   *Degradation `protobuf:"bytes,13,opt,name=degradation,proto3" json:"degradation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1342,6 +1345,13 @@ func (x *RecallExplanation) GetMatchedShare() float64 {
 		return x.MatchedShare
 	}
 	return 0
+}
+
+func (x *RecallExplanation) GetDegradation() *Degradation {
+	if x != nil {
+		return x.Degradation
+	}
+	return nil
 }
 
 // What one term of a query contributed.
@@ -1510,7 +1520,7 @@ const file_durablememory_v1_recall_proto_rawDesc = "" +
 	"\x10vectors_searched\x18\x03 \x01(\x03R\x0fvectorsSearched\x12-\n" +
 	"\x12candidates_dropped\x18\x04 \x01(\x03R\x11candidatesDropped\x12/\n" +
 	"\x13candidates_refilled\x18\x05 \x01(\x03R\x12candidatesRefilled\x124\n" +
-	"\x16unindexed_active_count\x18\x06 \x01(\x03R\x14unindexedActiveCount\"\x87\x05\n" +
+	"\x16unindexed_active_count\x18\x06 \x01(\x03R\x14unindexedActiveCount\"\xc8\x05\n" +
 	"\x11RecallExplanation\x126\n" +
 	"\bcitation\x18\x01 \x01(\v2\x1a.durablememory.v1.CitationR\bcitation\x124\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x1c.durablememory.v1.NodeStatusR\x06status\x12\x1a\n" +
@@ -1524,7 +1534,8 @@ const file_durablememory_v1_recall_proto_rawDesc = "" +
 	"\fvector_state\x18\n" +
 	" \x01(\x0e2\x1d.durablememory.v1.VectorStateR\vvectorState\x129\n" +
 	"\bsemantic\x18\v \x01(\v2\x1d.durablememory.v1.BranchScoreR\bsemantic\x12#\n" +
-	"\rmatched_share\x18\f \x01(\x01R\fmatchedShareB\f\n" +
+	"\rmatched_share\x18\f \x01(\x01R\fmatchedShare\x12?\n" +
+	"\vdegradation\x18\r \x01(\v2\x1d.durablememory.v1.DegradationR\vdegradationB\f\n" +
 	"\n" +
 	"_exclusionB\a\n" +
 	"\x05_rank\"\xd1\x01\n" +
@@ -1658,11 +1669,12 @@ var file_durablememory_v1_recall_proto_depIdxs = []int32{
 	16, // 31: durablememory.v1.RecallExplanation.terms:type_name -> durablememory.v1.TermExplanation
 	5,  // 32: durablememory.v1.RecallExplanation.vector_state:type_name -> durablememory.v1.VectorState
 	10, // 33: durablememory.v1.RecallExplanation.semantic:type_name -> durablememory.v1.BranchScore
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	13, // 34: durablememory.v1.RecallExplanation.degradation:type_name -> durablememory.v1.Degradation
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_durablememory_v1_recall_proto_init() }

@@ -12,10 +12,14 @@ from durable_memory.ports.store import RequestKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """An authorised call: the namespace is one that the caller's credential covers."""
+    """An authorised call: the namespace is one that the caller's credential covers.
+
+    `ends_at` is when it is cancelled at the latest, by the event loop's clock; `None` if that is not known.
+    """
 
     caller: Caller
     namespace: Namespace
+    ends_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

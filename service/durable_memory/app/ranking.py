@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from durable_memory.app.recall_result import (
+    NOT_USED,
     BranchScore,
     Degradation,
     DegradationReason,
     RecallChannel,
     SemanticSearched,
-    VectorState,
+    SemanticStanding,
 )
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.search import (
     SemanticBounds,
     SemanticFound,
+    SemanticQuestion,
     SemanticSearch,
     SemanticUnavailableError,
 )
-from durable_memory.app.views.index import Search
+from durable_memory.app.views.index import Search, Standing
 from durable_memory.app.views.search_queue import SearchQueue
 from durable_memory.app.views.view import View
 from durable_memory.domain.errors import DomainError, Reason
@@ -29,8 +33,18 @@ from durable_memory.domain.lexical.query import LexicalFilter, LexicalHit
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, Found, SemanticBranch
 from durable_memory.domain.semantic.generation import Generation, Partition
+from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration, semantic_not_configured
 from durable_memory.ports.observing import UNOBSERVED, Observer
+
+DEFAULT_BUDGET_SECONDS: Final = 2.0
+_SHARE_OF_DEADLINE: Final = 0.5
+"""Of the time that the caller of AUTO has left: the other half is for the answer without the semantic branch."""
+
+_LAST_OF_DEADLINE: Final = 0.9
+"""Explicit modes have nothing else to do, but to say in time why there is no answer."""
+
+_T = TypeVar("_T")
 
 _INLINE_WORK: Final = 10_000_000
 """Characters of a query times documents: up to this, a search takes some milliseconds at the very worst, and a tenth of
@@ -58,157 +72,252 @@ class Ranking:
     semantic: SemanticSearched | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One recall. `ends_at` is when its caller stops waiting, by the event loop's clock; `None` if it is not known."""
+
+    namespace: Namespace
+    query: str
+    filter: LexicalFilter
+    policy: RecallPolicy
+    ends_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A question, and the part of its semantic branch that needs no view; `without` is why AUTO has none."""
+
+    question: Question
+    generation: Generation | None = None
+    semantic: SemanticQuestion | None = None
+    without: DegradationReason | None = None
+
+
 class Ranker:
-    """Ranks in a view under a policy. Without `search` there is no semantic branch on this server."""
+    """Ranks in a view under a policy. Without `search` there is no semantic branch on this server.
+
+    Args:
+        budget_seconds: how long AUTO waits for the semantic branch at most, from when the view is there.
+    """
 
     def __init__(
-        self, current: CurrentGeneration, search: SemanticSearch | None, observer: Observer = UNOBSERVED
+        self,
+        current: CurrentGeneration,
+        search: SemanticSearch | None,
+        observer: Observer = UNOBSERVED,
+        *,
+        budget_seconds: float = DEFAULT_BUDGET_SECONDS,
     ) -> None:
         self._current = current
         self._observer = observer
         self._search = search
+        self._budget = budget_seconds
         self._queue = SearchQueue()
+        self._served: tuple[Generation, str] | None = None
 
-    async def rank(
-        self, namespace: Namespace, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy
-    ) -> Ranking:
-        """The ranking. An explicit mode never turns into another.
-
-        Raises: SEMANTIC_UNAVAILABLE (cause) for an explicit mode that is not possible now.
-        """
-        if policy.mode is RecallMode.LEXICAL:
-            return await self._lexical(view, query, filter, policy, None)
-        try:
-            semantic = await self._semantic(namespace, view, query, filter, policy)
-        except SemanticUnavailableError as error:
-            self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
-            if policy.mode is not RecallMode.AUTO:
-                raise semantic_unavailable(error.reason, policy.mode) from error
-            return await self._lexical(view, query, filter, policy, degradation(error.reason))
-        if policy.mode is RecallMode.SEMANTIC:
-            return self._alone(view, semantic, policy)
-        return await self._fused(view, query, filter, policy, semantic)
-
-    def refuse_impossible(self, policy: RecallPolicy) -> Degradation | None:
-        """What AUTO goes without under this policy, whatever the index holds.
-
-        Raises: SEMANTIC_UNAVAILABLE for an explicit mode that this server cannot serve.
-        """
-        if policy.mode is RecallMode.LEXICAL:
+    def read_ahead(self, namespace: Namespace) -> asyncio.Future[Manifest | None] | None:
+        """Begin to read what is published, so that it is read while the namespace's head is."""
+        if self._search is None or self._current.value is None:
             return None
+        return self._search.read_manifest(Partition(namespace, self._authority(self._current.value)))
+
+    def begin(self, question: Question, manifest: asyncio.Future[Manifest | None] | None = None) -> Begun:
+        """Begin what can be done before the view is there: the question is embedded, and the manifest read.
+
+        Raises: SEMANTIC_UNAVAILABLE for an explicit mode that this server cannot serve, whatever the index holds.
+        """
+        policy = question.policy
+        if policy.mode is RecallMode.LEXICAL:
+            return Begun(question=question)
         try:
-            self._generation(policy.semantic)
+            generation, bound, search = self._generation(policy.semantic)
         except SemanticUnavailableError as error:
             if policy.mode is not RecallMode.AUTO:
                 self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
                 raise semantic_unavailable(error.reason, policy.mode) from error
-            return degradation(error.reason)
-        return None
-
-    async def vector_state(self, namespace: Namespace, view: View, node_id: str, policy: RecallPolicy) -> VectorState:
-        """What the index holds of a node, as far as it can be told."""
-        try:
-            generation, search = self._generation(policy.semantic)
-            return await search.vector_state(Partition(namespace, generation.authority_digest), view, node_id)
-        except SemanticUnavailableError:
-            return VectorState.NOT_USED
-
-    async def _semantic(
-        self, namespace: Namespace, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy
-    ) -> SemanticFound:
-        generation, search = self._generation(policy.semantic)
-        bound = policy.semantic
-        if bound is None:
-            raise AssertionError("a policy without a generation was refused")
-        partition = Partition(namespace, generation.authority_digest)
-        return await search.search(
-            partition,
-            generation,
-            await search.manifest(partition),
-            view,
-            query,
-            filter,
-            SemanticBounds(candidate_limit=bound.candidate_limit, min_similarity=bound.min_similarity),
+            return Begun(question=question, without=error.reason)
+        partition = Partition(question.namespace, bound.authority_digest)
+        return Begun(
+            question=question,
+            generation=generation,
+            semantic=SemanticQuestion(
+                partition=partition,
+                bounds=SemanticBounds(candidate_limit=bound.candidate_limit, min_similarity=bound.min_similarity),
+                filter=question.filter,
+                manifest=manifest or search.read_manifest(partition),
+                vector=search.embed(generation, question.query),
+            ),
         )
 
-    def _generation(self, bound: SemanticGeneration | None) -> tuple[Generation, SemanticSearch]:
-        if bound is None or self._search is None or self._current.value is None:
-            raise SemanticUnavailableError(DegradationReason.SEMANTIC_NOT_CONFIGURED)
-        if bound.authority_digest != self._current.value.authority_digest:
-            raise SemanticUnavailableError(DegradationReason.GENERATION_NOT_SERVED)
-        return self._current.value, self._search
+    async def rank(self, begun: Begun, view: View, *, uncut: bool = False) -> Ranking:
+        """The ranking. An explicit mode never turns into another.
 
-    async def _lexical(
-        self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, without: Degradation | None
-    ) -> Ranking:
-        found = await self._words(view, query, filter, policy, policy.max_results)
+        The branches run side by side, so that an answer without the semantic one costs no more than the wait for it.
+
+        Args:
+            uncut: whether to rank all that the semantic branch, or both, have found, beyond the policy's bound.
+
+        Raises: SEMANTIC_UNAVAILABLE (cause) for an explicit mode that is not possible now.
+        """
+        question = begun.question
+        policy = question.policy
+        if begun.semantic is None or begun.generation is None or self._search is None:
+            words = await self._words(question, view, policy.max_results)
+            return self._lexical(words, policy, begun.without)
+        ends_at = self._wait_ends_at(question)
+        branch = asyncio.create_task(self._search.search(begun.semantic, view), name="semantic branch")
+        branch.add_done_callback(_retrieve)
+        words = []
+        try:
+            if policy.mode is not RecallMode.SEMANTIC:
+                words = await self._words(question, view, BRANCH_CUT)
+            semantic = await _result(branch, ends_at)
+        except SemanticUnavailableError as error:
+            if policy.mode is not RecallMode.AUTO:
+                self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
+                raise semantic_unavailable(error.reason, policy.mode) from error
+            return self._lexical(words[: policy.max_results], policy, error.reason)
+        finally:
+            branch.cancel()  # what others share goes on
+        limit = None if uncut else policy.max_results
+        if policy.mode is RecallMode.SEMANTIC:
+            return _alone(view, semantic, limit)
+        return _fused(view, words, semantic, policy.fusion_profile, begun.generation.similarity_floor, limit)
+
+    async def standing(self, begun: Begun, view: View, node_id: str) -> SemanticStanding:
+        """How a memory stands in the semantic branch, as far as that can be told now."""
+        if begun.semantic is None or self._search is None:
+            return NOT_USED
+        branch = asyncio.create_task(self._search.standing(begun.semantic, view, node_id), name="semantic standing")
+        branch.add_done_callback(_retrieve)
+        try:
+            return await _result(branch, self._wait_ends_at(begun.question))
+        except SemanticUnavailableError:
+            return NOT_USED
+        finally:
+            branch.cancel()
+
+    def _generation(self, bound: SemanticGeneration | None) -> tuple[Generation, SemanticGeneration, SemanticSearch]:
+        generation = self._current.value
+        if bound is None or self._search is None or generation is None:
+            raise SemanticUnavailableError(DegradationReason.SEMANTIC_NOT_CONFIGURED)
+        if bound.authority_digest != self._authority(generation):
+            raise SemanticUnavailableError(DegradationReason.GENERATION_NOT_SERVED)
+        return generation, bound, self._search
+
+    def _authority(self, generation: Generation) -> str:
+        """The digest of the generation that is served, which never changes while it is."""
+        if self._served is None or self._served[0] is not generation:
+            self._served = (generation, generation.authority_digest)
+        return self._served[1]
+
+    def _wait_ends_at(self, question: Question) -> float | None:
+        """When the semantic branch is given up, by the event loop's clock."""
+        now = asyncio.get_running_loop().time()
+        left = None if question.ends_at is None else question.ends_at - now
+        if question.policy.mode is RecallMode.AUTO:
+            return now + (self._budget if left is None else min(self._budget, left * _SHARE_OF_DEADLINE))
+        return None if left is None else now + left * _LAST_OF_DEADLINE
+
+    def _lexical(self, words: Sequence[LexicalHit], policy: RecallPolicy, without: DegradationReason | None) -> Ranking:
+        if without is not None:
+            self._observer.recall_degraded(mode=policy.mode.name, reason=without.name)
         hits = tuple(
             Ranked(hit.node_id, hit.revision, hit.score, RecallChannel.LEXICAL, BranchScore(hit.rank, hit.score), None)
-            for hit in found
+            for hit in words
         )
-        return Ranking(hits=hits, mode=RecallMode.LEXICAL, degradation=without)
+        return Ranking(
+            hits=hits, mode=RecallMode.LEXICAL, degradation=None if without is None else degradation(without)
+        )
 
-    async def _words(
-        self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, limit: int
-    ) -> list[LexicalHit]:
+    async def _words(self, question: Question, view: View, limit: int) -> list[LexicalHit]:
         """The lexical branch, on the event loop where that is the cheaper place."""
+        policy = question.policy
         search = Search(
-            query=query,
+            query=question.query,
             profile=policy.lexical_profile,
             limit=limit,
-            filter=filter,
+            filter=question.filter,
             min_score=policy.min_score,
             min_relative_score=policy.min_relative_score,
             # The fusion asks how much of the query the best hit matched.
             with_terms=int(policy.mode is not RecallMode.LEXICAL),
         )
-        if len(query) * len(view.index) <= _INLINE_WORK:
+        if len(question.query) * len(view.index) <= _INLINE_WORK:
             return await self._queue.search(view.index, search)
         (hits,) = await asyncio.to_thread(view.index.search_all, [search])
         return hits
 
-    def _alone(self, view: View, semantic: SemanticFound, policy: RecallPolicy) -> Ranking:
-        hits = tuple(
-            Ranked(
-                hit.node_id,
-                _revision(view, hit.node_id),
-                hit.score,
-                RecallChannel.SEMANTIC,
-                None,
-                BranchScore(rank, hit.score),
-            )
-            for rank, hit in enumerate(semantic.found[: policy.max_results], start=1)
-        )
-        return Ranking(hits=hits, mode=RecallMode.SEMANTIC, degradation=None, semantic=semantic.searched)
 
-    async def _fused(
-        self, view: View, query: str, filter: LexicalFilter, policy: RecallPolicy, semantic: SemanticFound
-    ) -> Ranking:
-        words = await self._words(view, query, filter, policy, max(BRANCH_CUT, policy.max_results))
-        generation, _ = self._generation(policy.semantic)
-        branch = SemanticBranch(
-            found=semantic.found,
-            candidate_limit=semantic.candidate_limit,
-            similarity_floor=generation.similarity_floor,
+async def _result(branch: asyncio.Task[_T], ends_at: float | None) -> _T:
+    """What the branch returns or raises. Raises: SemanticUnavailableError (DEADLINE) if it is not done by then."""
+    if not branch.done():
+        timeout = None if ends_at is None else max(0.0, ends_at - asyncio.get_running_loop().time())
+        await asyncio.wait({branch}, timeout=timeout)
+    if not branch.done():
+        raise SemanticUnavailableError(DegradationReason.DEADLINE)
+    return branch.result()
+
+
+def _retrieve(branch: asyncio.Task[Any]) -> None:
+    """A branch that was given up may fail all the same, and nobody asks it why."""
+    if not branch.cancelled():
+        branch.exception()
+
+
+def _alone(view: View, semantic: SemanticFound, limit: int | None) -> Ranking:
+    hits = tuple(
+        Ranked(
+            hit.node_id,
+            _standing(view, hit.node_id).revision,
+            hit.score,
+            RecallChannel.SEMANTIC,
+            None,
+            BranchScore(rank, hit.score),
         )
-        lexical = {hit.node_id: BranchScore(hit.rank, hit.score) for hit in words}
-        vectors = {hit.node_id: BranchScore(rank, hit.score) for rank, hit in enumerate(semantic.found, start=1)}
-        found = [Found(hit.node_id, hit.score, hit.matched_share) for hit in words]
-        scores = FUSION_PROFILES[policy.fusion_profile](found, branch)
-        standings = {node_id: view.index.standing_of(node_id) for node_id in scores}
-        ranked = sorted(
-            ((-scores[node_id], -standing.updated, node_id) for node_id, standing in standings.items() if standing),
-        )
-        hits = []
-        for negated, _, node_id in ranked[: policy.max_results]:
-            standing = standings[node_id]
-            if standing is None:
-                raise AssertionError("only what stands in the view is ranked")
-            channel = _channel(node_id in lexical, node_id in vectors)
-            hits.append(
-                Ranked(node_id, standing.revision, -negated, channel, lexical.get(node_id), vectors.get(node_id))
+        for rank, hit in enumerate(semantic.found[:limit], start=1)
+    )
+    return Ranking(hits=hits, mode=RecallMode.SEMANTIC, degradation=None, semantic=semantic.searched)
+
+
+def _fused(
+    view: View,
+    words: Sequence[LexicalHit],
+    semantic: SemanticFound,
+    profile: str,
+    similarity_floor: float,
+    limit: int | None,
+) -> Ranking:
+    branch = SemanticBranch(
+        found=semantic.found, candidate_limit=semantic.candidate_limit, similarity_floor=similarity_floor
+    )
+    scores = FUSION_PROFILES[profile]([Found(hit.node_id, hit.score, hit.matched_share) for hit in words], branch)
+    by_words = {hit.node_id: hit for hit in words}
+    ranks = {hit.node_id: rank for rank, hit in enumerate(semantic.found, start=1)}
+    hits = []
+    for node_id, standing in _best(view, scores, limit):
+        word, rank = by_words.get(node_id), ranks.get(node_id)
+        hits.append(
+            Ranked(
+                node_id,
+                standing.revision,
+                scores[node_id],
+                _channel(word is not None, rank is not None),
+                None if word is None else BranchScore(word.rank, word.score),
+                None if rank is None else BranchScore(rank, semantic.found[rank - 1].score),
             )
-        return Ranking(hits=tuple(hits), mode=RecallMode.HYBRID, degradation=None, semantic=semantic.searched)
+        )
+    return Ranking(hits=tuple(hits), mode=RecallMode.HYBRID, degradation=None, semantic=semantic.searched)
+
+
+def _best(view: View, scores: Mapping[str, float], limit: int | None) -> list[tuple[str, Standing]]:
+    """The best `limit`; ties newer first, then by id. Only what can be among them is looked up in the view."""
+    if limit is not None and len(scores) > limit:
+        last = heapq.nlargest(limit, scores.values())[-1]
+        scores = {node_id: score for node_id, score in scores.items() if score >= last}
+    found = [(node_id, _standing(view, node_id)) for node_id in scores]
+    found.sort(key=lambda item: (-scores[item[0]], -item[1].updated, item[0]))
+    return found[:limit]
 
 
 def degradation(reason: DegradationReason) -> Degradation:
@@ -242,8 +351,8 @@ def _channel(by_words: bool, by_vectors: bool) -> RecallChannel:
     return RecallChannel.LEXICAL if by_words else RecallChannel.SEMANTIC
 
 
-def _revision(view: View, node_id: str) -> int:
-    revision = view.index.revision_of(node_id)
-    if revision is None:
+def _standing(view: View, node_id: str) -> Standing:
+    standing = view.index.standing_of(node_id)
+    if standing is None:
         raise AssertionError("a checked hit is ACTIVE in the view")
-    return revision
+    return standing

@@ -11,8 +11,9 @@ from typing import Final
 
 from durable_memory.app.access import AccessService, admission_decision, admission_reads
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.ranking import Ranker, degradation
+from durable_memory.app.ranking import Question, Ranker, degradation
 from durable_memory.app.recall_result import (
+    NOT_USED,
     AdmittedRecall,
     BranchScore,
     DegradationReason,
@@ -22,7 +23,6 @@ from durable_memory.app.recall_result import (
     RecallChannel,
     RecallHit,
     SemanticSearched,
-    VectorState,
 )
 from durable_memory.app.sessions import PolicyDefaults, PolicyRequest
 from durable_memory.app.stored_results import integer, mapping, number, objects, parse_ref, ref_json
@@ -36,6 +36,8 @@ from durable_memory.domain.lexical.query import ANY_DOCUMENT, LexicalFilter, has
 from durable_memory.domain.limits import QUERY_MAX_BYTES
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, RelationKind
+from durable_memory.domain.semantic.fusion import BRANCH_CUT
+from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.domain.session import RecallMode, RecallPolicy, Session, session_not_found
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.observing import UNOBSERVED, Observer
@@ -83,9 +85,10 @@ class RecallService:
         NAMESPACE_TOO_LARGE.
         """
         check_query(query)
+        manifest = self._read_ahead(call.namespace, session_id, mode)
         head = await self._store.head(call.namespace)
         policy = await self._policy(call, session_id, mode, head)
-        return await self._recall(call, head, query, filter, policy)
+        return await self._recall(call, head, query, filter, policy, manifest)
 
     async def preview(
         self, call: Call, query: str, request: PolicyRequest, filter: LexicalFilter = ANY_DOCUMENT
@@ -93,8 +96,9 @@ class RecallService:
         """A recall under a policy given with the call, for people and tools that have no session."""
         check_query(query)
         policy = self._defaults.settle(request)
+        manifest = None if policy.mode is RecallMode.LEXICAL else self._ranker.read_ahead(call.namespace)
         head = await self._store.head(call.namespace)
-        return await self._recall(call, head, query, filter, policy)
+        return await self._recall(call, head, query, filter, policy, manifest)
 
     async def active_admitted(
         self,
@@ -134,43 +138,48 @@ class RecallService:
         check_query(query)
         head = await self._store.head(call.namespace)
         policy = await self._policy(call, session_id, mode, head)
-        self._ranker.refuse_impossible(policy)
+        begun = self._ranker.begin(_question(call, query, filter, policy))
         view = await self._views.view(call.namespace, head)
         nodes = await self._store.nodes_at(call.namespace, {node_id}, view.key.revision)
         if node_id not in nodes:
             raise node_not_found(node_id)
+        ranking = await self._ranker.rank(begun, view, uncut=True)
         explanation = await asyncio.to_thread(
             view.index.explain,
             query,
             policy.lexical_profile,
             node_id,
-            limit=policy.max_results,
+            limit=BRANCH_CUT if ranking.mode is RecallMode.HYBRID else policy.max_results,
             filter=filter,
             min_score=policy.min_score,
             min_relative_score=policy.min_relative_score,
         )
-        ranking = await self._ranker.rank(call.namespace, view, query, filter, policy)
-        place = next((place for place, hit in enumerate(ranking.hits) if hit.node_id == node_id), None)
+        rank = next((rank for rank, hit in enumerate(ranking.hits, start=1) if hit.node_id == node_id), None)
         return Explanation(
             token=view.key.token,
             node=nodes[node_id],
             mode=ranking.mode,
+            degradation=ranking.degradation,
             lexical=explanation,
-            rank=None if place is None else place + 1,
-            vector_state=VectorState.NOT_USED
-            if ranking.semantic is None
-            else await self._ranker.vector_state(call.namespace, view, node_id, policy),
-            semantic=None if place is None else ranking.hits[place].semantic,
+            semantic=NOT_USED if ranking.semantic is None else await self._ranker.standing(begun, view, node_id),
+            rank=explanation.rank if rank is None and ranking.mode is RecallMode.LEXICAL else rank,
+            recalled=rank is not None and rank <= policy.max_results,
         )
 
     # One recall in one view
 
     async def _recall(
-        self, call: Call, head: Head, query: str, filter: LexicalFilter, policy: RecallPolicy
+        self,
+        call: Call,
+        head: Head,
+        query: str,
+        filter: LexicalFilter,
+        policy: RecallPolicy,
+        manifest: asyncio.Future[Manifest | None] | None,
     ) -> RecallAnswer:
-        self._ranker.refuse_impossible(policy)
+        begun = self._ranker.begin(_question(call, query, filter, policy), manifest)
         view = await self._views.view(call.namespace, head)
-        ranking = await self._ranker.rank(call.namespace, view, query, filter, policy)
+        ranking = await self._ranker.rank(begun, view)
         texts = await self._exact(call, view, [NodeRef(hit.node_id, hit.revision) for hit in ranking.hits])
         related = await self._related(call, view, texts, policy, filter)
         statuses = await self._statuses(call, view, [*texts, *(held for _, held in related)])
@@ -253,6 +262,21 @@ class RecallService:
         return await self._revisions.held(call.namespace, view.key.history_id, refs)
 
     # Sessions
+
+    def _read_ahead(
+        self, namespace: Namespace, session_id: str, mode: RecallMode | None
+    ) -> asyncio.Future[Manifest | None] | None:
+        """The manifest, read beside the head, if the session was last seen to search by meaning.
+
+        Whatever it was then, nothing else than the order of reads depends on it.
+        """
+        cached = self._sessions.get((namespace.key, session_id))
+        if cached is None:
+            return None
+        policy = cached[2].binding.policy
+        if policy.semantic is None or RecallMode.LEXICAL in (mode, policy.mode):
+            return None
+        return self._ranker.read_ahead(namespace)
 
     async def _policy(self, call: Call, session_id: str, mode: RecallMode | None, head: Head) -> RecallPolicy:
         """What an open session is bound to, for one call.
@@ -349,6 +373,10 @@ def _narrowed(policy: RecallPolicy, mode: RecallMode | None) -> RecallPolicy:
     if policy.mode is not RecallMode.AUTO:
         raise invalid_field("mode", f"differs from the session's, which is {policy.mode.name}")
     return replace(policy, mode=mode)
+
+
+def _question(call: Call, query: str, filter: LexicalFilter, policy: RecallPolicy) -> Question:
+    return Question(namespace=call.namespace, query=query, filter=filter, policy=policy, ends_at=call.ends_at)
 
 
 def _relations(node: NodeRevision, statuses: Mapping[str, NodeStatus]) -> tuple[HitRelation, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from durable_memory.app.access import AccessOutcome
 from durable_memory.app.views.explanation import LexicalExplanation
@@ -59,6 +59,27 @@ class BranchScore(NamedTuple):
 
     rank: int
     score: float
+
+
+class SemanticCut(IntEnum):
+    """What kept a memory with a vector of its present text from the hits of the semantic branch."""
+
+    MIN_SIMILARITY = 1
+    CANDIDATE_LIMIT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticStanding:
+    """One memory in the semantic branch. `score` is its cosine, and its rank among all that pass the filter, before
+    floor and cut; `None` without a vector of the present text. `cut` is `None` where it is among the branch's hits.
+    """
+
+    state: VectorState
+    score: BranchScore | None = None
+    cut: SemanticCut | None = None
+
+
+NOT_USED: Final = SemanticStanding(state=VectorState.NOT_USED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +157,15 @@ class AdmittedRecall:
 class Explanation:
     """Why one memory is, or is not, in the answer to a query.
 
-    `rank` is its place in the answer, `None` where it is not in it. `semantic` is its place in the semantic branch.
+    `rank` is its place in the ranking before that is cut at the policy's bound, `None` where no branch found it;
+    `recalled` says that it is within the bound. `lexical` was cut where the lexical branch of `mode` is.
     """
 
     token: ChangeToken
     node: NodeRevision
     mode: RecallMode
+    degradation: Degradation | None
     lexical: LexicalExplanation
+    semantic: SemanticStanding
     rank: int | None
-    vector_state: VectorState
-    semantic: BranchScore | None
+    recalled: bool

@@ -93,7 +93,10 @@ def build_services(
     runtime = None
     if semantic_parts is not None:
         runtime = SemanticRuntime(semantic_parts, store, revisions, clock, ids, current, observer)
-    ranker = Ranker(current, None if runtime is None else runtime.search, observer)
+    if semantic_parts is None or runtime is None:
+        ranker = Ranker(current, None, observer)
+    else:
+        ranker = Ranker(current, runtime.search, observer, budget_seconds=semantic_parts.search_budget_seconds)
     return AppServices(
         change_sets=ChangeSetService(store, clock),
         memories=MemoryService(store, clock, ids),

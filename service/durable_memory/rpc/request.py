@@ -15,6 +15,7 @@ from durable_memory.domain.text import check_name
 from durable_memory.ports.store import RequestKey
 from durable_memory.rpc.authentication import current_caller
 from durable_memory.rpc.fingerprint import fingerprint
+from durable_memory.rpc.interceptors.call import current_end
 from durable_memory.rpc.roles import ROLES
 from durablememory.v1.namespace_pb2 import NamespaceRef
 
@@ -42,6 +43,7 @@ def authorised(rpc: str, request: NamespacedRequest) -> Call:
             given.principal_id if given.HasField("principal_id") else None,
             given.scope_id if given.HasField("scope_id") else None,
         ),
+        ends_at=current_end(),
     )
 
 
@@ -54,6 +56,7 @@ def keyed(call: Call, rpc: str, request: Message, request_id: str) -> Mutation:
     return Mutation(
         caller=call.caller,
         namespace=call.namespace,
+        ends_at=call.ends_at,
         request=RequestKey(
             method=method, key=check_name("request_id", request_id), fingerprint=fingerprint(method, request)
         ),

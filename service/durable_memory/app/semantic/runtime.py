@@ -56,6 +56,8 @@ class SemanticParts:
     default_delay_seconds: float
     poll_seconds: float
     limits: RefreshLimits
+    search_budget_seconds: float = 2.0
+    """How long AUTO waits for the semantic branch of a recall."""
 
 
 class SemanticRuntime:
@@ -164,6 +166,7 @@ class SemanticRuntime:
         if starting:
             await asyncio.wait(starting)
         await self.maintenance.stop()
+        await self.search.close()
         await self.vectors.close()
         await self._parts.embedder.close()
         await self._parts.index.close()

@@ -7,22 +7,32 @@ embedded is its current revision's. What fails is dropped and counted, and the n
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from durable_memory.app.recall_result import DegradationReason, SemanticSearched, VectorState
+from durable_memory.app.recall_result import (
+    BranchScore,
+    DegradationReason,
+    SemanticCut,
+    SemanticSearched,
+    SemanticStanding,
+    VectorState,
+)
+from durable_memory.app.semantic.binding import Binding, Bindings, RecordState
 from durable_memory.app.semantic.health import SemanticHealth
+from durable_memory.app.semantic.manifest_reads import ManifestReads
+from durable_memory.app.semantic.nearest import Nearest, exact_similarities, nearest
 from durable_memory.app.semantic.partition_state import IndexState, judge
-from durable_memory.app.semantic.unindexed import count_unindexed
+from durable_memory.app.semantic.products import ProductQueue, rounding_error
+from durable_memory.app.semantic.query_vectors import QueryVector, QueryVectors
+from durable_memory.app.semantic.unindexed_counts import UnindexedCounts
 from durable_memory.app.semantic.vector_cache import VectorCache
-from durable_memory.app.semantic.vector_view import Neighbour, VectorKey, VectorView
+from durable_memory.app.semantic.vector_view import VectorKey, VectorView
 from durable_memory.app.views.revisions import RevisionCache
-from durable_memory.app.views.view import View, ViewKey
+from durable_memory.app.views.view import View
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.namespace import Namespace
@@ -37,11 +47,13 @@ from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
 
-_QUERY_VECTORS: Final = 4_096
-_STEP: Final = 128
-_INLINE_FLOATS: Final = 8_000_000
+_SPARE: Final = 12
+"""Candidates beyond the limit that are looked at in the first go, so that a few stale ones cost no second."""
+
 _MANIFEST_ATTEMPTS: Final = 3
 _PARTITIONS_REMEMBERED: Final = 100_000
+_MOST_RESOLVED: Final = 1_000
+"""Texts that are read at once to see whether a vector is still of them."""
 
 
 class SemanticUnavailableError(Exception):
@@ -69,6 +81,17 @@ class SemanticBounds:
     min_similarity: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticQuestion:
+    """One question to one partition, with what was begun for it while the namespace view was brought up to date."""
+
+    partition: Partition
+    bounds: SemanticBounds
+    filter: LexicalFilter
+    manifest: asyncio.Future[Manifest | None]
+    vector: asyncio.Future[QueryVector]
+
+
 class SemanticSearch:
     """Searches partitions of the server's generation."""
 
@@ -83,67 +106,79 @@ class SemanticSearch:
         health: SemanticHealth,
         observer: Observer = UNOBSERVED,
     ) -> None:
-        self._store = store
         self._index = index
         self._records = records
         self._vectors = vectors
         self._revisions = revisions
-        self._embedder = embedder
         self._health = health
         self._observer = observer
+        self._manifests = ManifestReads(index)
+        self._queries = QueryVectors(embedder)
+        self._products = ProductQueue()
+        self._bindings = Bindings()
+        self._unindexed = UnindexedCounts(store)
         self._verified: dict[str, tuple[int, int, VectorKey]] = {}
-        self._unindexed_counts: dict[str, tuple[ViewKey, VectorKey, int]] = {}
-        self._queries: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
 
-    async def manifest(self, partition: Partition) -> Manifest | None:
-        """What is published now; read beside the namespace's head, before anything else.
+    def read_manifest(self, partition: Partition) -> asyncio.Future[Manifest | None]:
+        """Begin to read what is published now, beside the namespace's head, before anything else."""
+        return self._manifests.begin(partition)
 
-        Raises: SemanticUnavailableError if the index cannot be reached.
-        """
-        try:
-            return await self._index.manifest(partition)
-        except DomainError as error:
-            raise SemanticUnavailableError(_cause(error)) from error
+    def embed(self, generation: Generation, query: str) -> asyncio.Future[QueryVector]:
+        """Begin to embed a question, unless it is known or under way."""
+        return self._queries.begin(generation, query)
 
-    async def search(
-        self,
-        partition: Partition,
-        generation: Generation,
-        manifest: Manifest | None,
-        view: View,
-        query: str,
-        filter: LexicalFilter,
-        bounds: SemanticBounds,
-    ) -> SemanticFound:
+    async def search(self, question: SemanticQuestion, view: View) -> SemanticFound:
         """The best of the partition that pass filter, floor and checks, at most `candidate_limit`.
 
         Raises: SemanticUnavailableError.
         """
         try:
-            vectors, vector = await asyncio.gather(
-                self._view(partition, manifest, view), self._query_vector(generation, query)
-            )
+            vectors = await self._view(question, view)
+            vector = await _vector(question)
             if vectors is None:
-                return _nothing(manifest, bounds)
-            return await self._checked(partition, vectors, view, vector, filter, bounds)
+                return _nothing(await asyncio.shield(question.manifest), question.bounds)
+            return await self._found(question, vectors, view, vector)
         except DomainError as error:
             raise SemanticUnavailableError(_cause(error)) from error
 
-    async def vector_state(self, partition: Partition, view: View, node_id: str) -> VectorState:
-        """What the published index holds of a node. Raises: SemanticUnavailableError."""
-        vectors = await self._view(partition, await self.manifest(partition), view)
-        found = None if vectors is None else vectors.find(node_id)
-        revision = view.index.revision_of(node_id)
-        if found is None or revision is None:
-            return VectorState.MISSING
-        current, _ = await self._current(partition.namespace, view, [Neighbour(found[1], 0.0)])
-        return VectorState.CURRENT if current else VectorState.OUTDATED
+    async def standing(self, question: SemanticQuestion, view: View, node_id: str) -> SemanticStanding:
+        """How one node stands in the branch, before its floor and its cut.
 
-    async def _view(self, partition: Partition, manifest: Manifest | None, view: View) -> VectorView | None:
+        Raises: SemanticUnavailableError.
+        """
+        try:
+            vectors = await self._view(question, view)
+            vector = await _vector(question)
+            if vectors is None:
+                return SemanticStanding(state=VectorState.MISSING)
+            binding = await self._bindings.of(view.index, vectors)
+            number = binding.find(vectors, node_id)
+            if number is None or binding.states[number] == RecordState.GONE:
+                return SemanticStanding(state=VectorState.MISSING)
+            await self._resolve(question.partition.namespace, view, vectors, binding, np.array([number], dtype=np.intp))
+            if binding.states[number] != RecordState.CURRENT:
+                return SemanticStanding(state=VectorState.OUTDATED)
+            scores = await self._products.scores(vectors, vector)
+            return await self._placed(question, view, vectors, binding, vector, scores, number)
+        except DomainError as error:
+            raise SemanticUnavailableError(_cause(error)) from error
+
+    async def close(self) -> None:
+        """Stop what belongs to no recall."""
+        await self._manifests.close()
+        await self._queries.close()
+        await self._unindexed.close()
+        await self._products.close()
+
+    # What is published, and whether it is to be trusted
+
+    async def _view(self, question: SemanticQuestion, view: View) -> VectorView | None:
         """The vectors of the published state; None where there is nothing to index.
 
         Raises: SemanticUnavailableError if nothing was published, or what is there is not what was published last.
         """
+        partition = question.partition
+        manifest = await asyncio.shield(question.manifest)
         for _ in range(_MANIFEST_ATTEMPTS):
             trusted = await self._trusted(partition, manifest, view)
             if trusted is None:
@@ -184,109 +219,123 @@ class SemanticSearch:
             del self._verified[next(iter(self._verified))]
         return state.manifest
 
-    async def _query_vector(self, generation: Generation, query: str) -> NDArray[np.float32]:
-        key = (generation.model_digest, text_digest(query))
-        known = self._queries.get(key)
-        if known is not None:
-            self._queries.move_to_end(key)
-            return known
-        try:
-            encoded = await self._embedder.embed_query(query)
-        except EmbeddingError as error:
-            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED) from error
-        vector = np.frombuffer(encoded, dtype="<f4").astype(np.float32)
-        if len(vector) != generation.dimension:
-            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED)
-        self._queries[key] = vector
-        if len(self._queries) > _QUERY_VECTORS:
-            self._queries.popitem(last=False)
-        return vector
+    # Candidates, and those that stand
 
-    async def _checked(
-        self,
-        partition: Partition,
-        vectors: VectorView,
-        view: View,
-        query: NDArray[np.float32],
-        filter: LexicalFilter,
-        bounds: SemanticBounds,
+    async def _found(
+        self, question: SemanticQuestion, vectors: VectorView, view: View, vector: QueryVector
     ) -> SemanticFound:
-        if len(vectors) * len(query) <= _INLINE_FLOATS:
-            scores = vectors.scores(query[np.newaxis, :])
-        else:
-            scores = await asyncio.to_thread(vectors.scores, query[np.newaxis, :])
-        admitted = view.index.admission(filter)
-        found: list[Found] = []
-        dropped = start = 0
-        more = True
-        while more and len(found) < bounds.candidate_limit:
-            step = max(_STEP, bounds.candidate_limit)
-            candidates = vectors.neighbours(query, scores, 0, start, step)
-            start += step
-            more = len(candidates) == step
-            passing: list[Neighbour] = []
-            for item in candidates:
-                if item.similarity < bounds.min_similarity:
-                    more = False
-                    break
-                passing.append(item)
-            current, failed = await self._current(partition.namespace, view, passing)
-            dropped += failed
-            found += [Found(item.record.node_id, item.similarity) for item in current if admitted(item.record.node_id)]
-        kept = tuple(found[: bounds.candidate_limit])
-        self._observer.vectors_searched(searched=len(vectors), dropped=dropped, refilled=min(dropped, len(kept)))
-        return SemanticFound(
-            found=kept,
-            candidate_limit=bounds.candidate_limit,
-            searched=SemanticSearched(
-                index_revision=vectors.key.index_revision,
-                index_history_digest=vectors.key.history_digest,
-                vectors_searched=len(vectors),
-                dropped=dropped,
-                refilled=min(dropped, len(kept)),
-                unindexed_active=await self._unindexed(partition, view, vectors),
-            ),
+        binding = await self._bindings.of(view.index, vectors)
+        scores = await self._products.scores(vectors, vector)
+        admitted = binding.admitted(vectors, view.index, question.filter)
+        limit = question.bounds.candidate_limit
+        count = limit + _SPARE
+        while True:
+            candidates = nearest(vectors, vector, scores, admitted, count, question.bounds.min_similarity)
+            await self._resolve(question.partition.namespace, view, vectors, binding, candidates.numbers)
+            standing = binding.states[candidates.numbers] == RecordState.CURRENT
+            if np.count_nonzero(standing) >= limit or len(candidates.numbers) < count:
+                break
+            count *= 2
+        found, dropped, refilled = _cut(candidates, standing, limit, vectors, binding)
+        searched = SemanticSearched(
+            index_revision=vectors.key.index_revision,
+            index_history_digest=vectors.key.history_digest,
+            vectors_searched=len(vectors),
+            dropped=dropped,
+            refilled=refilled,
+            unindexed_active=await self._count_unindexed(question.partition, view, vectors),
         )
+        self._observer.vectors_searched(searched=len(vectors), dropped=dropped, refilled=refilled)
+        return SemanticFound(found=found, candidate_limit=limit, searched=searched)
 
-    async def _unindexed(self, partition: Partition, view: View, vectors: VectorView) -> int:
-        """Counted once for each pair of views: what changed since the index was made is read for it."""
-        known = self._unindexed_counts.get(partition.name)
-        if known is None or known[:2] != (view.key, vectors.key):
-            count = await count_unindexed(self._store, partition.namespace, view.key.token, len(view.index), vectors)
-            known = self._unindexed_counts[partition.name] = (view.key, vectors.key, count)
-            self._health.unembedded(partition, count)
-            while len(self._unindexed_counts) > _PARTITIONS_REMEMBERED:
-                del self._unindexed_counts[next(iter(self._unindexed_counts))]
-        return known[2]
+    async def _placed(
+        self,
+        question: SemanticQuestion,
+        view: View,
+        vectors: VectorView,
+        binding: Binding,
+        vector: QueryVector,
+        scores: NDArray[np.float32],
+        number: int,
+    ) -> SemanticStanding:
+        """The rank of a current record among those that pass the filter, and what keeps it from the branch's hits."""
+        admitted = binding.admitted(vectors, view.index, question.filter).copy()
+        admitted[number] = True
+        above = np.flatnonzero(admitted & (scores >= scores[number] - 2 * rounding_error(len(vector))))
+        await self._resolve(question.partition.namespace, view, vectors, binding, above)
+        above = above[binding.states[above] == RecordState.CURRENT]
+        similarities = await asyncio.to_thread(exact_similarities, vectors, vector, above)
+        ranked = _ranked(Nearest(above, similarities), vectors, binding)
+        own = vectors.node_ids[number]
+        place = next(place for place, hit in enumerate(ranked) if hit.node_id == own)
+        cut = None
+        if ranked[place].score < question.bounds.min_similarity:
+            cut = SemanticCut.MIN_SIMILARITY
+        elif place >= question.bounds.candidate_limit:
+            cut = SemanticCut.CANDIDATE_LIMIT
+        return SemanticStanding(state=VectorState.CURRENT, score=BranchScore(place + 1, ranked[place].score), cut=cut)
 
-    async def _current(
-        self, namespace: Namespace, view: View, candidates: Sequence[Neighbour]
-    ) -> tuple[list[Neighbour], int]:
-        """Those whose vector is of the text that is ACTIVE now, and how many are not.
+    async def _resolve(
+        self,
+        namespace: Namespace,
+        view: View,
+        vectors: VectorView,
+        binding: Binding,
+        numbers: NDArray[np.intp],
+    ) -> None:
+        """Look at the digests of the records that are of an earlier revision than the present one."""
+        moved = numbers[binding.states[numbers] == RecordState.MOVED].tolist()
+        for start in range(0, len(moved), _MOST_RESOLVED):
+            some = moved[start : start + _MOST_RESOLVED]
+            records = [binding.record(vectors, number) for number in some]
+            revisions = binding.revisions[binding.numbers[some]].tolist()
+            refs = [NodeRef(item.node_id, revision) for item, revision in zip(records, revisions, strict=True)]
+            nodes = await self._revisions.get(namespace, view.key.history_id, refs)
+            for number, record, node in zip(some, records, nodes, strict=True):
+                same = text_digest(embedded_text(node)) == record.text_digest
+                binding.states[number] = RecordState.CURRENT if same else RecordState.OUTDATED
 
-        A record of the current revision is, for revisions never change. One of an earlier revision still is where only
-        labels, relations or evidence moved: the digest of the text decides.
-        """
-        kept: list[Neighbour] = []
-        moved: list[tuple[int, Neighbour, NodeRef]] = []
-        for item in candidates:
-            revision = view.index.revision_of(item.record.node_id)
-            if revision is None:
-                continue
-            if revision == item.record.revision:
-                kept.append(item)
-            else:
-                moved.append((len(kept), item, NodeRef(item.record.node_id, revision)))
-        if moved:
-            nodes = await self._revisions.get(namespace, view.key.history_id, [ref for _, _, ref in moved])
-            same = [
-                (place, item)
-                for (place, item, _), node in zip(moved, nodes, strict=True)
-                if text_digest(embedded_text(node)) == item.record.text_digest
-            ]
-            for shift, (place, item) in enumerate(same):
-                kept.insert(place + shift, item)
-        return kept, len(candidates) - len(kept)
+    async def _count_unindexed(self, partition: Partition, view: View, vectors: VectorView) -> int:
+        count = await self._unindexed.of(partition, view, vectors)
+        self._health.unembedded(partition, count)
+        return count
+
+
+def _cut(
+    candidates: Nearest, standing: NDArray[np.bool_], limit: int, vectors: VectorView, binding: Binding
+) -> tuple[tuple[Found, ...], int, int]:
+    """The hits, how many candidates were dropped on the way to the last of them, and how many took their places."""
+    kept = np.flatnonzero(standing)
+    end = len(standing)
+    if len(kept) >= limit:
+        # With all that equal the last one: which of them are newer is seen only then.
+        last = candidates.similarities[kept[limit - 1]]
+        end = int(np.searchsorted(-candidates.similarities, -last, side="right"))
+        kept = kept[kept < end]
+    ranked = _ranked(Nearest(candidates.numbers[kept], candidates.similarities[kept]), vectors, binding)
+    refilled = min(len(kept), limit) - int(np.count_nonzero(standing[:limit]))
+    return tuple(ranked[:limit]), end - int(np.count_nonzero(standing[:end])), refilled
+
+
+def _ranked(records: Nearest, vectors: VectorView, binding: Binding) -> list[Found]:
+    """The most similar first; of equals the newer, then by id."""
+    updated = binding.updated[binding.numbers[records.numbers]].tolist()
+    node_ids = vectors.node_ids
+    rows = [
+        (-similarity, -time, node_ids[number])
+        for number, similarity, time in zip(
+            records.numbers.tolist(), records.similarities.tolist(), updated, strict=True
+        )
+    ]
+    rows.sort()
+    return [Found(node_id, -negated) for negated, _, node_id in rows]
+
+
+async def _vector(question: SemanticQuestion) -> QueryVector:
+    try:
+        return await asyncio.shield(question.vector)
+    except EmbeddingError as error:
+        raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED) from error
 
 
 def _nothing(manifest: Manifest | None, bounds: SemanticBounds) -> SemanticFound:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from durable_memory.app.views.segment import Segment
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.manifest import Manifest, SegmentEntry
 from durable_memory.domain.semantic.segment import FloatWidth, VectorRecord, decode_segment
@@ -29,23 +31,21 @@ class VectorKey:
         return cls(manifest.index_revision, manifest.history_digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """One record and its cosine to a query, recomputed in float64."""
-
-    record: VectorRecord
-    similarity: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A decoded segment. `matrix` is float32 [records, dimension], whatever width it was stored in."""
+    """A decoded segment. `matrix` is float32 [records, dimension], whatever width it was stored in.
+
+    `revisions` are the records' node revisions, int64. `documents` is a place for where its nodes are found in segments
+    of a namespace view (rows, numbers), which is looked up once for each pair of segments.
+    """
 
     entry: SegmentEntry
     records: tuple[VectorRecord, ...]
     rows: Mapping[str, int]
     matrix: NDArray[np.float32]
     dead: NDArray[np.intp]
+    revisions: NDArray[np.int64]
+    documents: WeakKeyDictionary[Segment, tuple[NDArray[np.intp], NDArray[np.intp]]]
 
     @classmethod
     def decode(cls, entry: SegmentEntry, encoded: bytes) -> Block:
@@ -56,13 +56,14 @@ class Block:
         stored = "<f2" if segment.width is FloatWidth.FLOAT16 else "<f4"
         matrix = np.frombuffer(segment.vectors, dtype=stored).reshape(-1, segment.dimension).astype(np.float32)
         rows = {record.node_id: row for row, record in enumerate(segment.records)}
-        return cls(entry, segment.records, rows, matrix, _dead(rows, entry))
+        revisions = np.array([record.revision for record in segment.records], dtype=np.int64)
+        return cls(entry, segment.records, rows, matrix, _dead(rows, entry), revisions, WeakKeyDictionary())
 
     def with_entry(self, entry: SegmentEntry) -> Block:
         """The same segment with other records removed."""
         if entry.removed == self.entry.removed:
             return self
-        return Block(entry, self.records, self.rows, self.matrix, _dead(self.rows, entry))
+        return replace(self, entry=entry, dead=_dead(self.rows, entry))
 
     @property
     def nbytes(self) -> int:
@@ -78,12 +79,13 @@ class Block:
 class VectorView:
     """All live vectors of a partition. Searching it is exact."""
 
-    __slots__ = ("blocks", "key", "manifest")
+    __slots__ = ("__weakref__", "_node_ids", "blocks", "key", "manifest")
 
     def __init__(self, manifest: Manifest, blocks: Sequence[Block]) -> None:
         self.manifest: Final = manifest
         self.key: Final = VectorKey.of(manifest)
         self.blocks: Final = tuple(blocks)
+        self._node_ids: list[str] | None = None
 
     def __len__(self) -> int:
         return self.manifest.live_count
@@ -104,56 +106,18 @@ class VectorView:
         row: NDArray[np.float32] = block.matrix[block.rows[node_id]]
         return row
 
-    def scores(self, queries: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """For each block float32 [records, queries]; dead records are -inf. One matrix product serves all queries."""
-        result = []
-        for block in self.blocks:
-            scores: NDArray[np.float32] = block.matrix @ queries.T
-            if len(block.dead):
-                scores[block.dead] = -np.inf
-            result.append(scores)
-        return result
-
-    def neighbours(
-        self, query: NDArray[np.float32], scores: Sequence[NDArray[np.float32]], column: int, start: int, count: int
-    ) -> list[Neighbour]:
-        """The records at ranks `start` .. `start + count` (from 0), best first, re-scored in float64.
-
-        The order is that of the float64 dot product, summed in the order of the dimensions, so that it never depends on
-        how many queries shared a matrix product; ties by node id.
-        """
-        flat = np.concatenate([block[:, column] for block in scores]) if scores else np.empty(0, dtype=np.float32)
-        wanted = min(start + count, len(flat))
-        if wanted == 0:
-            return []
-        # float32 scores of near neighbours may be in the wrong order; a margin around the cut is re-scored with them.
-        taken = min(len(flat), wanted + _MARGIN)
-        places = np.argpartition(flat, len(flat) - taken)[len(flat) - taken :]
-        places = places[np.isfinite(flat[places])]
-        exact = query.astype(np.float64)
-        found = []
-        for place in places.tolist():
-            block, row = self._at(place)
-            similarity = float((block.matrix[row].astype(np.float64) * exact).sum())
-            found.append(Neighbour(block.records[row], similarity))
-        found.sort(key=lambda item: (-item.similarity, item.record.node_id))
-        return found[start:wanted]
-
-    def _at(self, place: int) -> tuple[Block, int]:
-        for block in self.blocks:
-            if place < len(block.records):
-                return block, place
-            place -= len(block.records)
-        raise IndexError(place)
+    @property
+    def node_ids(self) -> Sequence[str]:
+        """Of all records, dead ones included, block by block."""
+        if self._node_ids is None:
+            self._node_ids = [record.node_id for block in self.blocks for record in block.records]
+        return self._node_ids
 
     def records(self) -> Iterator[VectorRecord]:
         """All live records."""
         for block in self.blocks:
             removed = set(block.entry.removed)
             yield from (record for record in block.records if record.node_id not in removed)
-
-
-_MARGIN: Final = 32
 
 
 def next_view(manifest: Manifest, previous: VectorView | None, encoded: Callable[[str], bytes | None]) -> VectorView:

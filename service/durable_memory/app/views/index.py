@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from durable_memory.app.views.explanation import LexicalExplanation, explain
 from durable_memory.app.views.layers import Compaction, LayerStack
@@ -57,7 +58,7 @@ class LexicalIndex:
     those of `domain/lexical/reference.py` over the same documents, bit for bit, whatever way led here.
     """
 
-    __slots__ = ("_scorers", "_stack")
+    __slots__ = ("__weakref__", "_scorers", "_stack")
 
     def __init__(self, stack: LayerStack) -> None:
         self._stack = stack
@@ -104,15 +105,17 @@ class LexicalIndex:
         segment, number = found[0].segment, found[1]
         return Standing(int(segment.revisions[number]), int(segment.updated[number]))
 
-    def admission(self, filter: LexicalFilter) -> Callable[[str], bool]:
-        """Whether a node is ACTIVE and passes `filter`; the filter is evaluated once, for all nodes."""
-        passes = passing(self._stack.layers, filter)
+    def layout(self) -> Sequence[tuple[int, Segment]]:
+        """The segments, each with the number that its first document has in the index."""
+        return [(layer.start, layer.segment) for layer in self._stack.layers]
 
-        def admitted(node_id: str) -> bool:
-            found = self._stack.find(node_id)
-            return found is not None and (passes is None or bool(passes[found[0].start + found[1]]))
+    def alive(self) -> NDArray[np.bool_] | None:
+        """bool [numbers of the index]: which documents are ACTIVE; `None` where all are."""
+        return self._stack.is_alive()
 
-        return admitted
+    def passes(self, filter: LexicalFilter) -> NDArray[np.bool_] | None:
+        """bool [numbers of the index]: which pass `filter`, also those not ACTIVE any more; `None` where all do."""
+        return passing(self._stack.layers, filter)
 
     @property
     def nbytes(self) -> int:
@@ -202,11 +205,11 @@ class LexicalIndex:
                 reached = values >= search.min_relative_score * values.max()
                 numbers, values = numbers[reached], values[reached]
             ranking = best(layers, numbers, values, search.limit)
-            told = [number for number, _ in ranking[: search.with_terms]]
+            told = [one.number for one in ranking[: search.with_terms]]
             matched = chain(query.matched(told) if told else (), _NOTHING)
             yield [
-                LexicalHit(*self._stack.identity(number), score, rank, terms, share)
-                for rank, ((number, score), (terms, share)) in enumerate(zip(ranking, matched, strict=False), start=1)
+                LexicalHit(one.node_id, one.revision, one.score, rank, terms, share)
+                for rank, (one, (terms, share)) in enumerate(zip(ranking, matched, strict=False), start=1)
             ]
 
     def explain(

@@ -143,14 +143,6 @@ class LayerStack:
             alive[layer.start + layer.dead] = False
         return alive
 
-    def identity(self, number: int) -> tuple[str, int]:
-        """Id and revision of the document of that number within the index."""
-        for layer in reversed(self.layers):
-            if number >= layer.start:
-                place = number - layer.start
-                return layer.segment.ids[place], int(layer.segment.revisions[place])
-        raise IndexError(number)
-
     def applied(self, changed: Mapping[str, IndexedDocument], removed: Collection[str]) -> LayerStack:
         """With `changed` documents (by id) in place of what they were, and without `removed` ids."""
         totals = self.totals

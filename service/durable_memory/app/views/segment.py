@@ -41,7 +41,7 @@ def label_term(key: str, value: str) -> str:
     return f"{len(key)}:{key}{value}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Segment:
     """Documents in the order of their ids' UTF-8 bytes, so that a document's number is also its rank among equals.
 

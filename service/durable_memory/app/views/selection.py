@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +65,17 @@ def largest(values: NDArray[np.float64], rank: int) -> float:
     return ordered.item(len(values) - rank)
 
 
-def best(
-    layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int
-) -> list[tuple[int, float]]:
-    """The `limit` best of `found` as (number, score), best first; equal scores newer first, then by id.
+class Best(NamedTuple):
+    """One of the best, and which document it is."""
+
+    number: int
+    score: float
+    node_id: str
+    revision: int
+
+
+def best(layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int) -> list[Best]:
+    """The `limit` best of `found`, best first; equal scores newer first, then by id.
 
     Args:
         found: numbers within the index, ascending.
@@ -79,13 +86,30 @@ def best(
     found, scores = found[keep], scores[keep]
     if len(found) > limit + _FEW:
         found, scores = _best_of_each(layers, found, scores, limit)
-    ranked: list[tuple[float, int, str, int]] = []
-    for number, score in zip(found.tolist(), scores.tolist(), strict=True):
-        layer = next(layer for layer in reversed(layers) if number >= layer.start)
-        place = number - layer.start
-        ranked.append((-score, -layer.segment.updated.item(place), layer.segment.ids[place], number))
+    ranked: list[tuple[float, int, str, int, int]] = []
+    start = 0
+    for layer, end in zip(layers, _ends(layers, found), strict=True):
+        if start < end:
+            segment, numbers = layer.segment, found[start:end]
+            places = numbers - layer.start
+            ids = segment.ids
+            ranked += zip(
+                (-scores[start:end]).tolist(),
+                (-segment.updated[places]).tolist(),
+                [ids[place] for place in places.tolist()],
+                numbers.tolist(),
+                segment.revisions[places].tolist(),
+                strict=True,
+            )
+        start = end
     ranked.sort()
-    return [(number, -score) for score, _, _, number in ranked[:limit]]
+    return [Best(number, -score, node_id, revision) for score, _, node_id, number, revision in ranked[:limit]]
+
+
+def _ends(layers: Sequence[Layer], found: NDArray[np.intp]) -> list[int]:
+    """For each layer where its part of `found` ends."""
+    ends: list[int] = found.searchsorted([layer.start + len(layer.segment) for layer in layers]).tolist()
+    return ends
 
 
 def _best_of_each(
@@ -94,9 +118,7 @@ def _best_of_each(
     """What can be among the best `limit`: the best of each segment, where thousands may be tied."""
     kept = []
     start = 0
-    for layer, end in zip(
-        layers, found.searchsorted([layer.start + len(layer.segment) for layer in layers]).tolist(), strict=True
-    ):
+    for layer, end in zip(layers, _ends(layers, found), strict=True):
         numbers, values = found[start:end], scores[start:end]
         kept.append(start + _best_of_segment(values, layer.segment.updated[numbers - layer.start], limit))
         start = end

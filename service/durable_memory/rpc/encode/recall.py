@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from durable_memory.app.recall_result import Explanation, RecallAnswer, RecallHit
+from durable_memory.app.recall_result import Explanation, RecallAnswer, RecallHit, SemanticCut
 from durable_memory.app.views.explanation import LexicalCut
 from durable_memory.domain.citation import Citation
 from durable_memory.domain.node import NodeRevision
@@ -25,6 +25,21 @@ _CUTS: Final = {
     LexicalCut.MIN_SCORE: pb.RECALL_EXCLUSION_MIN_SCORE,
     LexicalCut.MIN_RELATIVE_SCORE: pb.RECALL_EXCLUSION_MIN_RELATIVE_SCORE,
     LexicalCut.LIMIT: pb.RECALL_EXCLUSION_MAX_RESULTS,
+}
+
+_BY_FILTER: Final = frozenset(
+    {
+        LexicalCut.NOT_INDEXED,
+        LexicalCut.EXCLUDED_ID,
+        LexicalCut.KIND,
+        LexicalCut.LABEL,
+        LexicalCut.OCCURRED_AT,
+        LexicalCut.UPDATED_AT,
+    }
+)
+_SEMANTIC_CUTS: Final = {
+    SemanticCut.MIN_SIMILARITY: pb.RECALL_EXCLUSION_MIN_SIMILARITY,
+    SemanticCut.CANDIDATE_LIMIT: pb.RECALL_EXCLUSION_CANDIDATE_LIMIT,
 }
 
 
@@ -48,13 +63,14 @@ def fill_result(result: pb.RecallResult, answer: RecallAnswer, *, with_surroundi
 
 
 def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
-    lexical, semantic = explanation.lexical, explanation.semantic
+    lexical, semantic = explanation.lexical, explanation.semantic.score
+    degradation = explanation.degradation
     return pb.RecallExplanation(
         citation=encode_citation(Citation.of(explanation.node)),
         status=number(explanation.node.status),
-        recalled=explanation.rank is not None,
+        recalled=explanation.recalled,
         exclusion=_exclusion(explanation),
-        rank=_rank(explanation),
+        rank=explanation.rank,
         mode_used=number(explanation.mode),
         lexical=None if lexical.rank is None else pb.BranchScore(rank=lexical.rank, score=lexical.score),
         matched_share=lexical.matched_share,
@@ -70,24 +86,33 @@ def encode_explanation(explanation: Explanation) -> pb.RecallExplanation:
             for term in lexical.terms
         ],
         lexical_floor=lexical.floor,
-        vector_state=number(explanation.vector_state),
+        vector_state=number(explanation.semantic.state),
         semantic=None if semantic is None else pb.BranchScore(rank=semantic.rank, score=semantic.score),
+        degradation=None
+        if degradation is None
+        else pb.Degradation(reason=number(degradation.reason), message=degradation.message),
     )
 
 
-def _rank(explanation: Explanation) -> int | None:
-    """The place in the answer; without vectors also that of a memory that a floor or the bound has cut."""
-    if explanation.rank is None and explanation.mode is RecallMode.LEXICAL:
-        return explanation.lexical.rank
-    return explanation.rank
-
-
 def _exclusion(explanation: Explanation) -> pb.RecallExclusion | None:
-    if explanation.rank is not None:
+    """The first of the contract's order that applies. A floor of one branch excludes nothing that the other found."""
+    if explanation.recalled:
         return None
     cut = explanation.lexical.cut
-    # Found by words, but others were better in the fusion of both branches.
-    return pb.RECALL_EXCLUSION_MAX_RESULTS if cut is None else _CUTS[cut]
+    if cut in _BY_FILTER or explanation.mode is RecallMode.LEXICAL:
+        return pb.RECALL_EXCLUSION_MAX_RESULTS if cut is None else _CUTS[cut]
+    if explanation.rank is not None:
+        return pb.RECALL_EXCLUSION_MAX_RESULTS
+    cuts = []
+    if explanation.mode is RecallMode.HYBRID and cut is not None and cut is not LexicalCut.NO_MATCH:
+        cuts.append(pb.RECALL_EXCLUSION_CANDIDATE_LIMIT if cut is LexicalCut.LIMIT else _CUTS[cut])
+    if explanation.semantic.cut is not None:
+        cuts.append(_SEMANTIC_CUTS[explanation.semantic.cut])
+    if cuts:
+        return min(cuts)
+    # What a branch did find and the fusion counts as nothing is beaten by all others.
+    found = explanation.semantic.score is not None or (explanation.mode is RecallMode.HYBRID and cut is None)
+    return pb.RECALL_EXCLUSION_MAX_RESULTS if found else pb.RECALL_EXCLUSION_NO_MATCH
 
 
 def _fill(message: pb.RecallHit, hit: RecallHit, *, with_surroundings: bool) -> None:

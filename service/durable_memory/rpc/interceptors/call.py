@@ -41,6 +41,9 @@ class IncomingCall:
     """What the caller is told, as far as it is decided."""
 
     caller: Caller | None = None
+    ends_at: float | None = None
+    """When it is cancelled at the latest, by the event loop's clock; set by the deadline's layer."""
+
     degradations: list[str] = field(default_factory=list)
     """Names of what the answer had to do without."""
 
@@ -74,3 +77,9 @@ def note_degradation(reason: str) -> None:
     call = _CURRENT.get(None)
     if call is not None:
         call.degradations.append(reason)
+
+
+def current_end() -> float | None:
+    """When the call that the current task serves is cancelled at the latest, by the event loop's clock."""
+    call = _CURRENT.get(None)
+    return None if call is None else call.ends_at

@@ -25,6 +25,7 @@ class DeadlineLayer:
         timeout = asyncio.timeout(self._seconds(call))
         try:
             async with timeout:
+                call.ends_at = timeout.when()
                 return await proceed()
         except TimeoutError:
             if not timeout.expired():

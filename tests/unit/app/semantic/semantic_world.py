@@ -47,18 +47,28 @@ VECTORS: Mapping[str, Sequence[float]] = {
 
 
 class GatedEmbedder(FixtureEmbedder):
-    """Waits at `gate`, which is open at first; `waiting` tells that a call has come there."""
+    """Waits at `gate`, and for questions at `query_gate`; both are open at first, and `waiting` and `asked` tell that a
+    call has come there.
+    """
 
     def __init__(self, vectors: Mapping[str, Sequence[float]] = VECTORS, **more: Any) -> None:
         super().__init__(vectors, **more)
         self.gate = asyncio.Event()
         self.gate.set()
         self.waiting = asyncio.Event()
+        self.query_gate = asyncio.Event()
+        self.query_gate.set()
+        self.asked = asyncio.Event()
 
     async def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
         self.waiting.set()
         await self.gate.wait()
         return await super().embed_passages(texts)
+
+    async def embed_query(self, text: str) -> bytes:
+        self.asked.set()
+        await self.query_gate.wait()
+        return await super().embed_query(text)
 
     def fail_next(self) -> None:
         self.failures.append(EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True))

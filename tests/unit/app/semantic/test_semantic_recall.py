@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from durable_memory.app.recall_result import DegradationReason, RecallChannel, VectorState
+from durable_memory.app.recall_result import (
+    BranchScore,
+    DegradationReason,
+    RecallChannel,
+    SemanticCut,
+    SemanticStanding,
+    VectorState,
+)
 from durable_memory.domain.change_set import Revise, ReviseMode, SetStatus
 from durable_memory.domain.citation import Citation
 from durable_memory.domain.errors import DomainError, Reason
@@ -334,16 +341,17 @@ async def test_an_explanation_says_what_the_index_holds_of_a_memory(semantic: Se
     await semantic.remember(MONEY, "c")
     explain = semantic.app.recall.explain
     found = await explain(semantic.call, "assistant", "a", ABOUT_TEA)
-    assert (found.rank, found.mode, found.vector_state) == (1, RecallMode.HYBRID, VectorState.CURRENT)
-    assert found.semantic is not None
-    assert found.semantic.rank == 1
-    assert found.semantic.score == pytest.approx(1.0)
+    assert (found.rank, found.recalled, found.mode) == (1, True, RecallMode.HYBRID)
+    assert found.semantic == SemanticStanding(state=VectorState.CURRENT, score=BranchScore(1, 1.0))
     missed = await explain(semantic.call, "assistant", "b", ABOUT_TEA)
-    assert (missed.rank, missed.semantic, missed.vector_state) == (None, None, VectorState.CURRENT)
+    assert (missed.rank, missed.recalled) == (None, False)
+    assert missed.semantic == SemanticStanding(
+        state=VectorState.CURRENT, score=BranchScore(2, 0.0), cut=SemanticCut.MIN_SIMILARITY
+    )
     new = await explain(semantic.call, "assistant", "c", ABOUT_TEA)
-    assert new.vector_state is VectorState.MISSING
+    assert new.semantic == SemanticStanding(state=VectorState.MISSING)
     await semantic.put("a", "Coffee is ground.")
     stale = await explain(semantic.call, "assistant", "a", ABOUT_TEA)
-    assert (stale.rank, stale.vector_state) == (None, VectorState.OUTDATED)
+    assert (stale.rank, stale.semantic) == (None, SemanticStanding(state=VectorState.OUTDATED))
     words = await explain(semantic.call, "assistant", "a", ABOUT_TEA, mode=RecallMode.LEXICAL)
-    assert words.vector_state is VectorState.NOT_USED
+    assert words.semantic == SemanticStanding(state=VectorState.NOT_USED)

@@ -252,7 +252,7 @@ class SemanticSearch(_message.Message):
     def __init__(self, index_revision: _Optional[int] = ..., index_history_digest: _Optional[str] = ..., vectors_searched: _Optional[int] = ..., candidates_dropped: _Optional[int] = ..., candidates_refilled: _Optional[int] = ..., unindexed_active_count: _Optional[int] = ...) -> None: ...
 
 class RecallExplanation(_message.Message):
-    __slots__ = ("citation", "status", "recalled", "exclusion", "rank", "mode_used", "lexical", "terms", "lexical_floor", "vector_state", "semantic", "matched_share")
+    __slots__ = ("citation", "status", "recalled", "exclusion", "rank", "mode_used", "lexical", "terms", "lexical_floor", "vector_state", "semantic", "matched_share", "degradation")
     CITATION_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     RECALLED_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +265,7 @@ class RecallExplanation(_message.Message):
     VECTOR_STATE_FIELD_NUMBER: _ClassVar[int]
     SEMANTIC_FIELD_NUMBER: _ClassVar[int]
     MATCHED_SHARE_FIELD_NUMBER: _ClassVar[int]
+    DEGRADATION_FIELD_NUMBER: _ClassVar[int]
     citation: _citation_pb2.Citation
     status: _node_pb2.NodeStatus
     recalled: bool
@@ -277,7 +278,8 @@ class RecallExplanation(_message.Message):
     vector_state: VectorState
     semantic: BranchScore
     matched_share: float
-    def __init__(self, citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., status: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., recalled: _Optional[bool] = ..., exclusion: _Optional[_Union[RecallExclusion, str]] = ..., rank: _Optional[int] = ..., mode_used: _Optional[_Union[RecallMode, str]] = ..., lexical: _Optional[_Union[BranchScore, _Mapping]] = ..., terms: _Optional[_Iterable[_Union[TermExplanation, _Mapping]]] = ..., lexical_floor: _Optional[float] = ..., vector_state: _Optional[_Union[VectorState, str]] = ..., semantic: _Optional[_Union[BranchScore, _Mapping]] = ..., matched_share: _Optional[float] = ...) -> None: ...
+    degradation: Degradation
+    def __init__(self, citation: _Optional[_Union[_citation_pb2.Citation, _Mapping]] = ..., status: _Optional[_Union[_node_pb2.NodeStatus, str]] = ..., recalled: _Optional[bool] = ..., exclusion: _Optional[_Union[RecallExclusion, str]] = ..., rank: _Optional[int] = ..., mode_used: _Optional[_Union[RecallMode, str]] = ..., lexical: _Optional[_Union[BranchScore, _Mapping]] = ..., terms: _Optional[_Iterable[_Union[TermExplanation, _Mapping]]] = ..., lexical_floor: _Optional[float] = ..., vector_state: _Optional[_Union[VectorState, str]] = ..., semantic: _Optional[_Union[BranchScore, _Mapping]] = ..., matched_share: _Optional[float] = ..., degradation: _Optional[_Union[Degradation, _Mapping]] = ...) -> None: ...
 
 class TermExplanation(_message.Message):
     __slots__ = ("term", "document_count", "weight", "in_own_text", "in_surroundings", "contribution")

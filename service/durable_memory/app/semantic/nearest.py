@@ -1,0 +1,88 @@
+"""The records nearest to a question, by dot products that come out the same however many questions were multiplied.
+
+A float32 matrix product has other last digits in company than alone. So it only says which records can be among the
+best; these are scored again in float64, summed in one fixed order, and ranked by that.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from durable_memory.app.semantic.products import rounding_error
+from durable_memory.app.semantic.vector_view import VectorView
+
+_ROWS_AT_ONCE: Final = 1_024
+
+
+class Nearest(NamedTuple):
+    """`numbers` intp and `similarities` float64, both [found], the most similar first."""
+
+    numbers: NDArray[np.intp]
+    similarities: NDArray[np.float64]
+
+
+def nearest(
+    vectors: VectorView,
+    question: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    admitted: NDArray[np.bool_],
+    count: int,
+    least: float,
+) -> Nearest:
+    """The `count` best of the `admitted` records with at least the similarity `least`, and all that equal the last.
+
+    Args:
+        scores: float32 [records], exact to within `rounding_error`.
+        admitted: bool [records].
+        count: 1 or more.
+    """
+    error = rounding_error(len(question))
+    if least > -1.0:
+        admitted = admitted & (scores >= least - error)
+    numbers = np.flatnonzero(admitted)
+    if len(numbers) > count:
+        reached = scores[numbers]
+        # The best by true value are within an error of theirs, and so is the last of the best by `scores`.
+        last = float(np.partition(reached, len(reached) - count)[len(reached) - count])
+        numbers = numbers[reached >= last - 2 * error]
+    similarities = exact_similarities(vectors, question, numbers)
+    passing = similarities >= least
+    numbers, similarities = numbers[passing], similarities[passing]
+    order = np.argsort(-similarities, kind="stable")
+    numbers, similarities = numbers[order], similarities[order]
+    if len(numbers) > count:
+        kept = int(np.searchsorted(-similarities, -similarities[count - 1], side="right"))
+        numbers, similarities = numbers[:kept], similarities[:kept]
+    return Nearest(numbers, similarities)
+
+
+def exact_similarities(
+    vectors: VectorView, question: NDArray[np.float32], numbers: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """float64 [numbers]: the dot products with those records, `numbers` ascending."""
+    rows = np.empty((len(numbers), len(question)), dtype=np.float32)
+    start = 0
+    for block in vectors.blocks:
+        first, last = numbers.searchsorted((start, start + len(block.records))).tolist()
+        if first < last:
+            rows[first:last] = block.matrix[numbers[first:last] - start]
+        start += len(block.records)
+    factors = question.astype(np.float64)
+    parts = [_summed(rows[begin : begin + _ROWS_AT_ONCE] * factors) for begin in range(0, len(rows), _ROWS_AT_ONCE)]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.float64)
+
+
+def _summed(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of each row, by halves: additions of columns, whose order no library, machine or company changes.
+
+    `products` is overwritten. Products of float32 are exact in float64, so that this order is all there is to fix.
+    """
+    width = products.shape[1]
+    while width > 1:
+        half = (width + 1) // 2
+        products[:, : width - half] += products[:, half:width]
+        width = half
+    return products[:, 0]
