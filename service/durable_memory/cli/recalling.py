@@ -10,9 +10,9 @@ import typer
 from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
 from durable_memory.cli.grouped import OptionGroup
-from durable_memory.cli.output import Row
+from durable_memory.cli.output import Output, Row
 from durable_memory.cli.times import Times, age
-from durable_memory_client import Hit, NodeKind, RecallFilter
+from durable_memory_client import Hit, NodeKind, Recall, RecallFilter
 
 _SESSION: Final = "command-line"
 
@@ -93,15 +93,20 @@ async def recall(
         for hit in found.hits
     ]
     output.rows(("#", "score"), rows, empty=f"Nothing found ({invocation.where}).")
-    if found.degradation is not None and found.degradation.reason != "SEMANTIC_NOT_CONFIGURED":
-        output.note(found.degradation.message)
-        if found.degradation.reason == "INDEX_NOT_BUILT":
-            output.note("To search by meaning too: durable-memory index refresh")
-    elif found.semantic is not None and found.semantic.unindexed_active_count:
-        output.note(f"{found.semantic.unindexed_active_count} not indexed yet, and searched by words only")
     searched = found.searched_node_count
     if found.hits:
         output.note(f"{len(found)} of {searched} active {'memory' if searched == 1 else 'memories'}")
+    _note_what_was_missing(output, found)
+
+
+def _note_what_was_missing(output: Output, found: Recall) -> None:
+    degradation, semantic = found.degradation, found.semantic
+    if degradation is not None and degradation.reason == "INDEX_NOT_BUILT":
+        output.note("searched by words; to search by meaning too: durable-memory index refresh")
+    elif degradation is not None and degradation.reason != "SEMANTIC_NOT_CONFIGURED":
+        output.note(degradation.message)
+    elif semantic is not None and semantic.unindexed_active_count:
+        output.note(f"{semantic.unindexed_active_count} of them searched by words only: durable-memory index refresh")
 
 
 async def explain(
