@@ -54,6 +54,7 @@ format: setup ## rewrite Python and proto files in the one format
 	buf format --write
 
 gen: setup ## regenerate the committed stubs from proto/ for every language, and what the clients derive
+	tools/contract
 	tools/gen clients/python/src
 	tools/gen_python_client
 	tools/gen_go
@@ -61,6 +62,7 @@ gen: setup ## regenerate the committed stubs from proto/ for every language, and
 	python tools/error_table
 
 gen-check: setup ## fail when a committed file is not what its source generates
+	@tools/contract --check
 	@tools/gen --check clients/python/src
 	@tools/gen_python_client --check
 	@tools/gen_go --check
