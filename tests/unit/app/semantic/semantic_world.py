@@ -192,6 +192,7 @@ async def semantic_process(
     *,
     ttl_seconds: float = TTL_SECONDS,
     limits: RefreshLimits | None = None,
+    search_budget_seconds: float = 60.0,
 ) -> AsyncIterator[SemanticWorld]:
     """A process over what `backing` holds; it refreshes nothing by itself."""
     embedder, ids = embedder or GatedEmbedder(), CountingIds(name)
@@ -216,6 +217,7 @@ async def semantic_process(
             default_delay_seconds=2.0,
             poll_seconds=3_600.0,
             limits=limits or RefreshLimits(),
+            search_budget_seconds=search_budget_seconds,
         ),
     )
     await app.start()

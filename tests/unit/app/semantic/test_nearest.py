@@ -27,7 +27,7 @@ def units(count: int, seed: int, *, distinct: int | None = None) -> np.ndarray:
     return unit
 
 
-def view_of(matrix: np.ndarray, *, blocks: int = 3, removed: tuple[str, ...] = ()) -> VectorView:
+def view_of(matrix: np.ndarray, *, blocks: int = 3) -> VectorView:
     """Record number n is of the node "n"."""
     entries, encoded = [], {}
     numbers = np.arange(len(matrix))
@@ -38,14 +38,12 @@ def view_of(matrix: np.ndarray, *, blocks: int = 3, removed: tuple[str, ...] = (
             records=tuple(VectorRecord(str(number), 1, "0" * 64) for number in part.tolist()),
             vectors=matrix[part].tobytes(),
         ).encode()
-        own = tuple(node_id for node_id in removed if int(node_id) in part)
         entries.append(
             SegmentEntry(
                 segment_id=str(place),
                 checksum=checksum(segment),
                 nbytes=len(segment),
                 record_count=len(part),
-                removed=own,
             )
         )
         encoded[str(place)] = segment
