@@ -199,8 +199,10 @@ class Ranker:
 
     def _generation(self, bound: SemanticGeneration | None) -> tuple[Generation, SemanticGeneration, SemanticSearch]:
         generation = self._current.value
-        if bound is None or self._search is None or generation is None:
+        if bound is None or self._search is None:
             raise SemanticUnavailableError(DegradationReason.SEMANTIC_NOT_CONFIGURED)
+        if generation is None:
+            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED)
         if bound.authority_digest != self._authority(generation):
             raise SemanticUnavailableError(DegradationReason.GENERATION_NOT_SERVED)
         return generation, bound, self._search

@@ -33,7 +33,6 @@ from durable_memory.domain.session import (
     check_digest,
     check_no_drift,
     run_not_found,
-    semantic_not_configured,
     session_not_found,
 )
 from durable_memory.ports.runtime import Clock, Ids
@@ -121,7 +120,7 @@ class PolicyDefaults:
             return None
         if generation is None:
             if asked is not None or mode is not RecallMode.AUTO:
-                raise semantic_not_configured()
+                self.current.required()  # says why there is none
             return None
         if asked not in (None, generation.authority_digest):
             raise generation_not_served()

@@ -76,6 +76,7 @@ class SemanticRuntime:
         self._parts = parts
         self._clock = clock
         self._current = current
+        current.has_provider = True
         self.health: Final = SemanticHealth(parts.index, parts.records, parts.embedder, current, clock, observer)
         self.vectors: Final = VectorCache(parts.index, self.health, budget_bytes=parts.vector_budget_bytes)
         self.search: Final = SemanticSearch(

@@ -4,9 +4,11 @@ import asyncio
 
 import pytest
 
+from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic import runtime
 from durable_memory.app.semantic.maintenance import MaintenancePhase
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.session import RecallMode
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
@@ -17,6 +19,7 @@ from tests.unit.app.semantic.semantic_world import (
     found_ids,
     semantic_process,
 )
+from tests.unit.app.world import refused
 
 
 class SlowToOpen(GatedEmbedder):
@@ -94,3 +97,29 @@ async def test_what_no_repetition_mends_ends_the_start(backing: Backing):
 async def test_a_process_that_ends_before_its_provider_answered_leaves_nothing_behind(backing: Backing):
     async with semantic_process(backing, "a", SlowToOpen()) as world:
         assert world.runtime.generation is None
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_while_a_restarted_server_waits_for_its_provider_bound_sessions_recall_by_words_and_then_by_meaning_again(
+    backing: Backing,
+):
+    async with semantic_process(backing, "before") as world:
+        await world.indexed(TEA)
+    embedder = SlowToOpen()
+    async with semantic_process(backing, "after", embedder) as world:
+        answer = await world.answer("kettles")
+        assert answer.degradation is not None
+        assert (found_ids(answer), answer.degradation.reason) == (["a"], DegradationReason.PROVIDER_FAILED)
+        for asked in (world.status(), world.refresh(), world.open("explicit", mode=RecallMode.HYBRID)):
+            with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED"):
+                await asked
+        await world.open("unbound")
+
+        embedder.released.set()
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+        assert found_ids(await world.answer(ABOUT_TEA)) == ["a"], "from the vectors that are there"
+        assert embedder.passages == []
+        unbound = await world.answer(ABOUT_TEA, session_id="unbound")
+        assert unbound.degradation is not None
+        assert unbound.degradation.reason is DegradationReason.SEMANTIC_NOT_CONFIGURED
