@@ -41,7 +41,8 @@ const (
 // server's semantic generation, and every RPC works on that one.
 //
 // On a server without a semantic generation every RPC here answers
-// SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED.
+// SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED; on one whose
+// embedding provider has not answered since it started, with PROVIDER_FAILED.
 //
 // A host that has imported many memories refreshes before the first question.
 // Requests and answers, shortened:
@@ -192,7 +193,8 @@ func (c *semanticServiceClient) GetMaintenanceHealth(ctx context.Context, in *Ge
 // server's semantic generation, and every RPC works on that one.
 //
 // On a server without a semantic generation every RPC here answers
-// SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED.
+// SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED; on one whose
+// embedding provider has not answered since it started, with PROVIDER_FAILED.
 //
 // A host that has imported many memories refreshes before the first question.
 // Requests and answers, shortened:

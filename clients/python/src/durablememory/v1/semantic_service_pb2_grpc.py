@@ -36,7 +36,8 @@ class SemanticServiceStub:
     server's semantic generation, and every RPC works on that one.
 
     On a server without a semantic generation every RPC here answers
-    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED.
+    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED; on one whose
+    embedding provider has not answered since it started, with PROVIDER_FAILED.
 
     A host that has imported many memories refreshes before the first question.
     Requests and answers, shortened:
@@ -100,7 +101,8 @@ class SemanticServiceServicer:
     server's semantic generation, and every RPC works on that one.
 
     On a server without a semantic generation every RPC here answers
-    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED.
+    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED; on one whose
+    embedding provider has not answered since it started, with PROVIDER_FAILED.
 
     A host that has imported many memories refreshes before the first question.
     Requests and answers, shortened:
@@ -241,7 +243,8 @@ class SemanticService:
     server's semantic generation, and every RPC works on that one.
 
     On a server without a semantic generation every RPC here answers
-    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED.
+    SEMANTIC_UNAVAILABLE with the cause SEMANTIC_NOT_CONFIGURED; on one whose
+    embedding provider has not answered since it started, with PROVIDER_FAILED.
 
     A host that has imported many memories refreshes before the first question.
     Requests and answers, shortened:
