@@ -48,7 +48,7 @@ def encoded_segment(node_ids: Sequence[str], *, width: FloatWidth = FloatWidth.F
     ).encode()
 
 
-def entry_of(encoded: bytes, segment_id: str, record_count: int, removed: tuple[str, ...] = ()) -> SegmentEntry:
+def entry_of(encoded: bytes, segment_id: str, record_count: int, removed: bytes = b"") -> SegmentEntry:
     return SegmentEntry(
         segment_id=segment_id,
         checksum=checksum(encoded),

@@ -16,12 +16,9 @@ DESCRIPTORS = st.builds(
     Descriptor, dimension=st.integers(1, 65_535), metric=TEXT, normalization=TEXT, width=st.sampled_from(FloatWidth)
 )
 ENTRIES = st.builds(
-    SegmentEntry,
-    segment_id=TEXT,
-    checksum=TEXT,
-    nbytes=COUNT,
-    record_count=COUNT,
-    removed=st.lists(TEXT, max_size=5).map(tuple),
+    lambda entry, rows: entry.without(row for row in rows if row < entry.record_count),
+    st.builds(SegmentEntry, segment_id=TEXT, checksum=TEXT, nbytes=COUNT, record_count=st.integers(0, 5_000)),
+    st.sets(st.integers(0, 5_000), max_size=20),
 )
 MANIFESTS = st.builds(
     Manifest,
@@ -54,10 +51,17 @@ def test_fields_without_a_revision_are_no_manifest():
     assert parse_manifest({b"highest_fence": b"7"}) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "7", "[7]", "[[]]", "null", '[["a", "b"]]'])
+@pytest.mark.parametrize("text", ["", "{", "7", "[7]", "[[]]", "null", '[["a", "b"]]', '[["a", "b", 1, 1, "zz"]]'])
 def test_damage_is_told(text):
     for parse in (parse_segments, parse_descriptor):
         with pytest.raises(DomainError) as damage:
             parse(text)
         assert damage.value.reason is Reason.DATA_CORRUPTED
         assert damage.value.metadata == {"what": "manifest"}
+
+
+@pytest.mark.parametrize("removed", ["00", "02", "0100", "0001"])
+def test_removed_records_that_a_segment_does_not_have_are_damage(removed):
+    with pytest.raises(DomainError) as damage:
+        parse_segments(f'[["a", "b", 1, 1, "{removed}"]]')
+    assert damage.value.reason is Reason.DATA_CORRUPTED

@@ -38,8 +38,8 @@ def parse_descriptor(text: str | bytes) -> Descriptor:
 
 
 def segments_text(segments: Iterable[SegmentEntry]) -> str:
-    """JSON: of each segment its id, checksum, bytes, record count and removed node ids, in the order of the list."""
-    rows = [[item.segment_id, item.checksum, item.nbytes, item.record_count, list(item.removed)] for item in segments]
+    """JSON: of each segment, in order, its id, checksum, bytes, record count, and removed records in hexadecimal."""
+    rows = [[item.segment_id, item.checksum, item.nbytes, item.record_count, item.removed.hex()] for item in segments]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -52,7 +52,7 @@ def parse_segments(text: str | bytes) -> tuple[SegmentEntry, ...]:
                 checksum=checksum,
                 nbytes=nbytes,
                 record_count=record_count,
-                removed=tuple(removed),
+                removed=bytes.fromhex(removed),
             )
             for segment_id, checksum, nbytes, record_count, removed in json.loads(text)
         )

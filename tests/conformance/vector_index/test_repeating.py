@@ -23,7 +23,7 @@ async def test_a_repeated_publication_returns_its_manifest_and_changes_nothing(i
     lease = await grant(leases, partition)
     before = await publish(index, partition, lease)
     entry = await stage(index, partition)
-    wanted = publication(partition, lease, entry, after=before, kept=(replace(before.segments[0], removed=("n1",)),))
+    wanted = publication(partition, lease, entry, after=before, kept=(replace(before.segments[0], removed=b"\x01"),))
     manifest = await index.publish(wanted)
     assert [await index.publish(wanted) for _ in range(3)] == [manifest] * 3
     assert await index.manifest(partition) == manifest

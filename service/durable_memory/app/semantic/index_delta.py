@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -86,9 +86,8 @@ def lay_out(
 ) -> StagedSegments:
     """Keep what stands, mark what goes, add new segments; merge small and mostly dead ones on the way.
 
-    `vectors` are float32 by text digest, `new_ids` as many unused segment ids as are
-    asked for. A delta of one node adds a small segment; after
-    some of them they are merged, so that its cost does not grow with the namespace.
+    `vectors` are float32 by text digest, `new_ids` as many unused segment ids as are asked for. A delta of one node
+    adds a small segment; after some of them they are merged, so that its cost does not grow with the namespace.
     """
     gone = delta.removed | delta.replaced
     kept: list[SegmentEntry] = []
@@ -105,12 +104,7 @@ def lay_out(
         if not merge:
             kept.append(entry)
             continue
-        removed = set(entry.removed)
-        fresh += [
-            (record, _row(block, row, width))
-            for row, record in enumerate(block.records)
-            if record.node_id not in removed
-        ]
+        fresh += [(block.records[row], _row(block, row, width)) for row in entry.live_rows()]
     ids = iter(new_ids)
     staged: dict[str, bytes] = {}
     for start in range(0, len(fresh), RECORDS_PER_SEGMENT):
@@ -135,10 +129,8 @@ def lay_out(
 
 
 def _without(block: Block, gone: set[str]) -> SegmentEntry:
-    leaving = [node_id for node_id in gone if block.live(node_id) is not None]
-    if not leaving:
-        return block.entry
-    return replace(block.entry, removed=tuple(sorted((*block.entry.removed, *leaving))))
+    leaving = [block.rows[node_id] for node_id in gone if block.live(node_id) is not None]
+    return block.entry.without(leaving) if leaving else block.entry
 
 
 def _row(block: Block, row: int, width: FloatWidth) -> bytes:

@@ -57,13 +57,13 @@ class Block:
         matrix = np.frombuffer(segment.vectors, dtype=stored).reshape(-1, segment.dimension).astype(np.float32)
         rows = {record.node_id: row for row, record in enumerate(segment.records)}
         revisions = np.array([record.revision for record in segment.records], dtype=np.int64)
-        return cls(entry, segment.records, rows, matrix, _dead(rows, entry), revisions, WeakKeyDictionary())
+        return cls(entry, segment.records, rows, matrix, _dead(entry), revisions, WeakKeyDictionary())
 
     def with_entry(self, entry: SegmentEntry) -> Block:
         """The same segment with other records removed."""
         if entry.removed == self.entry.removed:
             return self
-        return replace(self, entry=entry, dead=_dead(self.rows, entry))
+        return replace(self, entry=entry, dead=_dead(entry))
 
     @property
     def nbytes(self) -> int:
@@ -71,7 +71,7 @@ class Block:
 
     def live(self, node_id: str) -> VectorRecord | None:
         row = self.rows.get(node_id)
-        if row is None or node_id in self.entry.removed:
+        if row is None or self.entry.is_removed(row):
             return None
         return self.records[row]
 
@@ -116,8 +116,7 @@ class VectorView:
     def records(self) -> Iterator[VectorRecord]:
         """All live records."""
         for block in self.blocks:
-            removed = set(block.entry.removed)
-            yield from (record for record in block.records if record.node_id not in removed)
+            yield from (block.records[row] for row in block.entry.live_rows())
 
 
 def next_view(manifest: Manifest, previous: VectorView | None, encoded: Callable[[str], bytes | None]) -> VectorView:
@@ -146,5 +145,5 @@ def missing_segments(manifest: Manifest, previous: VectorView | None) -> list[st
     return [entry.segment_id for entry in manifest.segments if entry.checksum not in held]
 
 
-def _dead(rows: Mapping[str, int], entry: SegmentEntry) -> NDArray[np.intp]:
-    return np.array(sorted(rows[node_id] for node_id in entry.removed if node_id in rows), dtype=np.intp)
+def _dead(entry: SegmentEntry) -> NDArray[np.intp]:
+    return np.flatnonzero(np.unpackbits(np.frombuffer(entry.removed, dtype=np.uint8), bitorder="little"))
