@@ -24,6 +24,7 @@ from durable_memory.app.services import AppServices, build_services
 from durable_memory.config import PREFIX, Settings, SettingsError, default_store
 from durable_memory.domain.errors import DomainError, Reason, not_serving
 from durable_memory.observation import observe
+from durable_memory.ports.embedder import Embedder
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
 from durable_memory.rpc.authentication import Authenticator, BearerAuthenticator, DevelopmentAuthenticator
@@ -303,6 +304,7 @@ def build(
     ids: Ids | None = None,
     telemetry: Telemetry | None = None,
     store: Store | None = None,
+    embedder: Embedder | None = None,
 ) -> Application:
     """Wire everything; nothing runs yet. Call it on the event loop that will serve.
 
@@ -316,7 +318,7 @@ def build(
     telemetry = telemetry or build_telemetry(settings.telemetry)
     store = store or build_store(settings, ids)
     views = settings.views
-    observation = observe(build_semantic_parts(settings, store, clock, ids), telemetry, clock)
+    observation = observe(build_semantic_parts(settings, store, clock, ids, embedder), telemetry, clock)
     services = build_services(
         store,
         clock,

@@ -19,6 +19,7 @@ from durable_memory.app.semantic.runtime import SemanticParts
 from durable_memory.config import PREFIX, Settings, SettingsError
 from durable_memory.domain.semantic.segment import FloatWidth
 from durable_memory.embedding import build_embedder, why_lexical
+from durable_memory.ports.embedder import Embedder
 from durable_memory.ports.leases import LeaseStore
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
@@ -28,12 +29,14 @@ from durable_memory.ports.vector_index import VectorIndex
 _log = structlog.stdlib.get_logger(__name__)
 
 
-def build_semantic_parts(settings: Settings, store: Store, clock: Clock, ids: Ids) -> SemanticParts | None:
-    """The parts, not open yet; None where the settings name no embedder, and recall is lexical.
+def build_semantic_parts(
+    settings: Settings, store: Store, clock: Clock, ids: Ids, embedder: Embedder | None = None
+) -> SemanticParts | None:
+    """The parts, not open yet; None where the settings name no embedder and none is given, and recall is lexical.
 
     Raises: SettingsError for an extra that is not installed, and for a shared store without a shared index.
     """
-    embedder = build_embedder(settings, clock=clock, ids=ids)
+    embedder = embedder or build_embedder(settings, clock=clock, ids=ids)
     if embedder is None:
         problem = why_lexical(settings)
         if problem is not None:

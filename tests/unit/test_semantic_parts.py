@@ -14,21 +14,29 @@ from durable_memory.config import EmbeddingSettings, Settings, SettingsError, Ve
 from durable_memory.main import build_store
 from durable_memory.semantic_parts import build_semantic_parts
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl
+from tests.fixture_embedder import FixtureEmbedder
 
 LOCAL = EmbeddingSettings(provider="local")
 REDIS = VectorSettings.model_validate({"redis_url": "redis://127.0.0.1:1"})
 
 
-def parts(**settings):
+def parts(*, embedder=None, **settings):
     chosen = Settings(**settings)
     ids = SystemIds()
-    return build_semantic_parts(chosen, build_store(chosen, ids), ManualClock(datetime(2026, 1, 1, tzinfo=UTC)), ids)
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    return build_semantic_parts(chosen, build_store(chosen, ids), clock, ids, embedder)
 
 
 def test_without_an_embedder_there_are_no_parts():
     with capture_logs() as logged:
         assert parts(store=MemoryUrl(), embedding=EmbeddingSettings(provider="none")) is None
     assert logged == []
+
+
+def test_an_embedder_that_is_given_stands_in_for_the_one_of_the_settings():
+    embedder = FixtureEmbedder()
+    made = parts(store=MemoryUrl(), embedding=EmbeddingSettings(provider="none"), embedder=embedder)
+    assert made.embedder is embedder
 
 
 def test_a_server_that_found_no_place_for_vectors_by_itself_recalls_by_words_and_says_why_once():
