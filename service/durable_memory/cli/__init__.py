@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# Read when NumPy is loaded, and never again. Searches are short and come many at a time: with more threads each waits
+# for the others' turns on a busy machine, and a millisecond becomes twenty.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251 - no setting of ours, but the library's own
+
 from durable_memory.cli.application import app
 
 
