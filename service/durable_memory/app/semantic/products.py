@@ -18,9 +18,11 @@ from durable_memory.app.semantic.vector_view import VectorView
 _TOGETHER: Final = 16
 """More take hardly less time each, and hold memory for the scores of all."""
 
-_INLINE_FLOATS: Final = 6_000_000
-"""Multiplications up to which a product takes a millisecond or two: a thread would cost more than the event loop can
-lose."""
+_INLINE_COST: Final = 20_000_000
+"""Up to which a product takes two milliseconds at most: a thread would cost more than the event loop can lose."""
+
+_QUESTIONS_PER_READING: Final = 5
+"""So many questions cost as much as the reading of the matrix for all of them."""
 
 Scores = NDArray[np.float32]
 
@@ -72,7 +74,7 @@ class ProductQueue:
 async def _answer_all(view: VectorView, asked: Sequence[tuple[NDArray[np.float32], asyncio.Future[Scores]]]) -> None:
     questions = [question for question, _ in asked]
     try:
-        if len(questions) * sum(block.matrix.size for block in view.blocks) <= _INLINE_FLOATS:
+        if _cost(view, len(questions)) <= _INLINE_COST:
             rows = product(view, questions)
         else:
             rows = await asyncio.to_thread(product, view, questions)
@@ -84,6 +86,11 @@ async def _answer_all(view: VectorView, asked: Sequence[tuple[NDArray[np.float32
     for (_, future), row in zip(asked, rows, strict=True):
         if not future.done():
             future.set_result(row)
+
+
+def _cost(view: VectorView, questions: int) -> float:
+    """Of a product; ten millions are about a millisecond."""
+    return sum(block.matrix.size for block in view.blocks) * (1 + questions / _QUESTIONS_PER_READING)
 
 
 def product(view: VectorView, questions: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:

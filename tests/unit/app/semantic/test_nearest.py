@@ -160,7 +160,7 @@ async def test_a_question_that_fails_and_one_that_left_disturb_no_other() -> Non
 
 
 async def test_a_long_product_leaves_the_event_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_INLINE_FLOATS", 0)
+    monkeypatch.setattr(products, "_INLINE_COST", 0)
     threads: list[object] = []
 
     async def in_thread(function: object, *arguments: object) -> object:
