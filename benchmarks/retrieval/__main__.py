@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one conversation, 40 passages")
     parser.add_argument("--min-score", type=float, help="the least lexical score, 0..1")
     parser.add_argument("--min-similarity", type=float, help="the least cosine")
-    parser.add_argument("--categories", action="store_true", help="also by category of question")
+    parser.add_argument("--categories", action="store_true", help="in the table, also by category of question")
     parser.add_argument("--json", action="store_true", help="one object: embedder, set, method, metric")
     options = parser.parse_args()
     sets = datasets(options)
