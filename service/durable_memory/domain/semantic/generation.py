@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -79,12 +79,16 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The vectors of one namespace in one generation."""
+    """The vectors of one namespace in one generation.
+
+    `name` is 64 hexadecimal digits over both, each with its length before it.
+    """
 
     namespace: Namespace
     authority_digest: str
+    name: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def name(self) -> str:
-        """64 hexadecimal digits over namespace and generation, each with its length before it."""
-        return digest_bytes("partition/v1", self.namespace.key, self.authority_digest.encode()).hex()
+    def __post_init__(self) -> None:
+        # Once, because a recall asks for it many times.
+        name = digest_bytes("partition/v1", self.namespace.key, self.authority_digest.encode()).hex()
+        object.__setattr__(self, "name", name)
