@@ -23,7 +23,7 @@ from durable_memory.app.semantic.refresh import Granted, RefreshProgress, Refres
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.runtime import Clock
-from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome, SemanticRecords
+from durable_memory.ports.semantic_records import MaintenanceRun, Receipt, RunOutcome, SemanticRecords
 from durable_memory.ports.vector_index import Consistency
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
@@ -181,7 +181,7 @@ class Maintenance:
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
 
     async def _one(self, partition: Partition) -> None:
-        started, granted = self._clock.now(), Granted()
+        started = self._clock.now()
 
         def ended(outcome: RunOutcome, *, error: str = "", index_revision: int = 0) -> MaintenanceRun:
             return MaintenanceRun(
@@ -193,8 +193,14 @@ class Maintenance:
                 fence=granted.fence,
             )
 
+        async def came_through(receipt: Receipt) -> None:
+            published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
+            outcome = RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED
+            await self._record(partition, ended(outcome, index_revision=receipt.index_revision))
+
+        granted = Granted(on_receipt=came_through)
         try:
-            receipt = await self._refresh.refresh(
+            await self._refresh.refresh(
                 partition.namespace,
                 self._current.required(),
                 requirement=Consistency.INDEX_REVISION_CAS,
@@ -211,16 +217,12 @@ class Maintenance:
                 return  # another replica is at it
             self._failed(error)
             self._back_off(partition.name, error)
-            run = ended(RunOutcome.FAILED, error=describe_failure(error))
+            await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(error)))
         else:
             self._health.rebuilt(partition)
             self._counts.failing = False
             self._backoff.pop(partition.name, None)
-            published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
-            outcome = RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED
-            run = ended(outcome, index_revision=receipt.index_revision)
         self._counts.runs += 1
-        await self._record(partition, run)
 
     async def _record(self, partition: Partition, run: MaintenanceRun) -> None:
         try:

@@ -80,9 +80,13 @@ class RefreshLimits:
 
 @dataclass(slots=True)
 class Granted:
-    """What a refresh leaves for whoever records that it ran: the fence of its lease, 0 until there is one."""
+    """For whoever records that a refresh ran: the fence of its lease, 0 until there is one.
+
+    `on_receipt` is called while the lease is still held, so that what comes of it is on record before another begins.
+    """
 
     fence: int = 0
+    on_receipt: Callable[[Receipt], Awaitable[None]] | None = None
 
 
 Report = Callable[[RefreshProgress], Awaitable[None]]
@@ -167,6 +171,8 @@ class RefreshService:
                     granted.fence = lease.fence
                 run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
                 notes.receipt = await run.to_receipt()
+                if granted is not None and granted.on_receipt is not None:
+                    await granted.on_receipt(notes.receipt)
             self._health.unembedded(partition, notes.receipt.active_count - notes.receipt.indexed_count)
             return notes.receipt
 

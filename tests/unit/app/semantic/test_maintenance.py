@@ -81,6 +81,22 @@ async def test_a_run_is_on_record_with_the_fence_of_its_lease(due: SemanticWorld
     assert (run.fence, run.index_revision) == (receipt.fence, receipt.index_revision) == (1, 1)
 
 
+async def test_what_came_of_a_run_is_on_record_before_another_can_begin(
+    due: SemanticWorld, successor: SemanticWorld, backing: Backing
+) -> None:
+    tried: list[bool] = []
+
+    async def another() -> None:
+        with refused(Reason.LEASE_HELD):
+            await successor.refresh()
+        tried.append(True)
+
+    backing.records.before["add_run"] = another
+    async with maintained(due):
+        await wait_until_async(ran(due, 1))
+    assert tried
+
+
 async def test_a_failed_run_has_its_fence_too_and_the_next_try_waits(due: SemanticWorld) -> None:
     due.embedder.fail_next()
     async with maintained(due) as maintenance:
