@@ -105,6 +105,12 @@ def for_texts_with(part: str, behaviour: Behaviour, otherwise: Behaviour) -> Beh
     return lambda call: (behaviour if any(part in text for text in call.texts) else otherwise)(call)
 
 
+def in_turn(*behaviours: Behaviour) -> Behaviour:
+    """Each for one call, and the last for all that follow."""
+    left = deque(behaviours)
+    return lambda call: (left.popleft() if len(left) > 1 else left[0])(call)
+
+
 def sends(body: bytes, *, status: int = 200, repeats: int = 1, headers: dict[str, str] | None = None) -> Behaviour:
     """These bytes, so many times."""
     return lambda call: Reply(body, status, headers or {}, repeats=repeats)

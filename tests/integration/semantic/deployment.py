@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from durable_memory_client import DegradationReason, Recall, RecallMode, RefreshReceipt, SemanticPolicy
+from durable_memory_client import DegradationReason, IndexState, Recall, RecallMode, RefreshReceipt, SemanticPolicy
 from durable_memory_client.errors import LeaseHeldError
 from durable_memory_client.sync import MemoryClient, MemoryNamespace, MemorySession
 from tests.fixture_embedder import DIMENSION
@@ -148,6 +148,17 @@ def refresh_when_free(memory: MemoryNamespace, timeout: float) -> RefreshReceipt
 
     wait_until(refreshed, timeout, what="nobody holds the lease any more")
     return receipts[0]
+
+
+def covered(memory: MemoryNamespace) -> bool:
+    """Whether the index has all that is there now, and the receipt that says so is written."""
+    status = memory.get_index_status()
+    return (
+        status.state is IndexState.CURRENT
+        and status.unindexed_active_count == 0
+        and status.last_receipt is not None
+        and status.last_receipt.source == status.change_token
+    )
 
 
 def ids(recall: Recall) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from durable_memory_client import Citation, Evidence, NodeStatus, Recall, RecallMode, SetStatus
+from durable_memory_client import Citation, Evidence, NodeStatus, Recall, RecallMode, SemanticPolicy, SetStatus
 from durable_memory_client.sync import MemoryNamespace
 from tests.integration.semantic.deployment import (
     ABOUT_RAIN,
@@ -123,7 +123,7 @@ def test_the_place_of_a_dropped_memory_goes_to_the_next_one(replicas: tuple[Repl
     session = by_hand(one)
     twins = [f"{word} {TEA}" for word in ("Red", "Blue", "Green")]
     # What nobody taught the provider points anywhere: the floor of this session lets everything pass.
-    anything = other.open_session("anything", max_results=2)
+    anything = other.open_session("anything", semantic=SemanticPolicy(candidate_limit=2))
     remember(one, *twins)
     refresh(one)
     first, second = ids(anything.recall(ABOUT_TEA, mode=RecallMode.SEMANTIC))

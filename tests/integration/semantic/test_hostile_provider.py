@@ -20,6 +20,7 @@ from durable_memory_client.sync import MemoryNamespace, MemorySession
 from tests.integration.semantic.deployment import (
     ABOUT_MONEY,
     ABOUT_SLEEP,
+    EXPLICIT,
     MONEY,
     RAIN,
     SLEEP,
@@ -40,6 +41,7 @@ from tests.processes.embedding_provider import (
     EmbeddingProvider,
     for_texts_with,
     hangs,
+    in_turn,
     reorders,
     replaces,
     says,
@@ -100,7 +102,6 @@ def scripted(shared: Deployment) -> Iterator[EmbeddingProvider]:
     """The provider, which is well before and after the test."""
     provider = shared.provider.provider
     yield provider
-    provider.script.clear()
     provider.usually = understands()
 
 
@@ -120,8 +121,13 @@ def session(memory: MemoryNamespace, scripted: EmbeddingProvider) -> MemorySessi
     return session
 
 
-def fails_for_new_texts(behaviour: Behaviour) -> Behaviour:
+def for_new_texts(behaviour: Behaviour) -> Behaviour:
     return for_texts_with(MONEY, behaviour, understands())
+
+
+def calls_for_new_texts(provider: EmbeddingProvider) -> int:
+    """Others are the server's own, which looks whether a provider that failed is there again."""
+    return sum(MONEY in call.texts for call in list(provider.calls))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
@@ -129,13 +135,13 @@ def test_a_refresh_fails_whole_and_says_why_while_the_old_index_serves(
     memory: MemoryNamespace, session: MemorySession, scripted: EmbeddingProvider, trouble: Trouble
 ):
     before = memory.get_index_status()
-    scripted.usually = fails_for_new_texts(trouble.behaviour)
-    calls = len(scripted.calls)
+    scripted.usually = for_new_texts(trouble.behaviour)
+    asked = calls_for_new_texts(scripted)
     with pytest.raises(SemanticUnavailableError) as failed:
         refresh(memory)
     assert failed.value.code is grpc.StatusCode.UNAVAILABLE
     assert dict(failed.value.metadata) == {"cause": "PROVIDER_FAILED", "failure": trouble.failure}
-    assert len(scripted.calls) == calls + trouble.calls
+    assert calls_for_new_texts(scripted) == asked + trouble.calls
 
     after = memory.get_index_status()
     assert (after.state, after.published) == (IndexState.CURRENT, before.published)
@@ -161,7 +167,7 @@ def test_a_refresh_fails_whole_and_says_why_while_the_old_index_serves(
 def test_a_text_that_the_provider_refuses_is_left_out_and_counted_and_the_others_are_indexed(
     memory: MemoryNamespace, session: MemorySession, scripted: EmbeddingProvider
 ):
-    scripted.usually = for_texts_with(MONEY, says(400), understands())
+    scripted.usually = for_new_texts(says(400))
     receipt = refresh(memory)
     assert (receipt.work.added, receipt.work.refused, receipt.indexed_count, receipt.active_count) == (1, 1, 3, 4)
     status = memory.get_index_status()
@@ -172,9 +178,9 @@ def test_a_text_that_the_provider_refuses_is_left_out_and_counted_and_the_others
     assert found.semantic is not None
     assert (found.semantic.vectors_searched, found.semantic.unindexed_active_count) == (3, 1)
 
-    calls = len(scripted.calls)
+    asked = calls_for_new_texts(scripted)
     assert refresh(memory).work.refused == 0, "nothing has changed"
-    assert len(scripted.calls) == calls
+    assert calls_for_new_texts(scripted) == asked
     scripted.usually = understands()
     assert memory.refresh_semantic_recall("assistant", rebuild=True).wait().indexed_count == 4
     assert memory.get_index_status().refused_count == 0
@@ -183,7 +189,7 @@ def test_a_text_that_the_provider_refuses_is_left_out_and_counted_and_the_others
 def test_a_provider_that_asks_for_a_pause_gets_it_and_is_asked_again(
     memory: MemoryNamespace, session: MemorySession, scripted: EmbeddingProvider
 ):
-    scripted.script.append(says(429, {"retry-after": "0"}))
+    scripted.usually = for_new_texts(in_turn(says(429, {"retry-after": "0"}), understands()))
     receipt = refresh(memory)
     assert (receipt.work.provider_calls, receipt.work.provider_inputs, receipt.indexed_count) == (2, 2, 4)
     assert understood(session, ABOUT_MONEY, "invoices")
@@ -192,7 +198,7 @@ def test_a_provider_that_asks_for_a_pause_gets_it_and_is_asked_again(
 def test_vectors_in_another_order_are_put_right_by_their_index(
     memory: MemoryNamespace, session: MemorySession, scripted: EmbeddingProvider
 ):
-    scripted.script.append(reorders(lambda items: items[::-1], understands()))
+    scripted.usually = for_new_texts(reorders(lambda items: items[::-1], understands()))
     assert refresh(memory).indexed_count == 4
     assert understood(session, ABOUT_MONEY, "invoices")
     assert understood(session, ABOUT_SLEEP, "pillows")
@@ -217,12 +223,31 @@ def test_a_question_that_cannot_be_embedded_is_answered_by_words_and_says_so(
 
 
 @pytest.mark.usefixtures("session")
+def test_a_silent_provider_holds_no_recall_past_its_deadline(patient: Replica, scripted: EmbeddingProvider, scope: str):
+    session = patient.at(scope).resume_session("assistant", _digest(patient, scope))
+    assert understood(session)
+    scripted.usually = hangs
+    began = time.monotonic()
+    found = session.recall("unheard of kettles", timeout=2.0)
+    assert time.monotonic() - began < 2.0
+    assert (ids(found), found.mode_used, without(found)) == (
+        ["kettles"],
+        RecallMode.LEXICAL,
+        DegradationReason.DEADLINE,
+    )
+    for mode in EXPLICIT:
+        with pytest.raises(SemanticUnavailableError) as refused:
+            session.recall("unheard of kettles", mode=mode, timeout=2.0)
+        assert refused.value.metadata["cause"] == "DEADLINE"
+
+
+@pytest.mark.usefixtures("session")
 def test_a_silent_provider_holds_no_refresh_past_its_deadline_and_no_lease_after_it(
     patient: Replica, scripted: EmbeddingProvider, scope: str
 ):
     memory = patient.at(scope)
     before = memory.get_index_status()
-    scripted.usually = fails_for_new_texts(hangs)
+    scripted.usually = for_new_texts(hangs)
     began = time.monotonic()
     with pytest.raises(DeadlineExceededError):
         refresh(memory, timeout=1.0)

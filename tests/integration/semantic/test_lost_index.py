@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import grpc
 import pytest
 
@@ -18,6 +20,7 @@ from tests.integration.semantic.deployment import (
     Deployment,
     assistant,
     by_hand,
+    covered,
     ids,
     refresh,
     remember,
@@ -140,12 +143,13 @@ def test_a_damaged_segment_is_not_searched_and_is_made_again_from_cached_vectors
     memory = deployment.start().at(scope)
     session = assistant(memory)
     remember(memory, TEA, RAIN)
-    wait_until(lambda: memory.get_index_status().unindexed_active_count == 0, what="both are indexed")
+    wait_until(lambda: covered(memory), what="both are indexed")
     published, texts = _last_receipt(memory), len(deployment.provider.texts)
     with deployment.redis.client() as client:
         for key in client.scan_iter("dm:*:seg:*"):
-            end = client.strlen(key) - 1
-            client.setrange(key, end, bytes([client.getrange(key, end, end)[0] ^ 1]))
+            segment = client.get(key)
+            assert isinstance(segment, bytes)
+            client.setrange(key, len(segment) - 1, bytes([segment[-1] ^ 1]))
 
     # A server that has not read it yet.
     other = deployment.start().at(scope)
@@ -171,6 +175,26 @@ def test_a_server_that_starts_without_its_index_serves_by_words_until_the_index_
     only_words(session, DegradationReason.INDEX_UNAVAILABLE)
     deployment.redis.restart()
     wait_until(lambda: understood(session), 20.0, what="the session has what it is bound to")
+
+
+def test_an_index_that_stays_silent_holds_no_recall_past_its_deadline(deployment: Deployment, scope: str):
+    memory = deployment.start().at(scope)
+    session = by_hand(memory)
+    remember(memory, TEA)
+    refresh(memory)
+    assert understood(session)
+
+    deployment.redis.stop_answering()
+    try:
+        began = time.monotonic()
+        found = session.recall("kettles", timeout=2.0)
+        assert time.monotonic() - began < 2.0
+        assert (ids(found), found.mode_used) == (["kettles"], RecallMode.LEXICAL)
+        assert without(found) in (DegradationReason.INDEX_UNAVAILABLE, DegradationReason.DEADLINE)
+        remember(memory, RAIN)
+    finally:
+        deployment.redis.answer_again()
+    wait_until(lambda: understood(session), what="hybrid recall is back")
 
 
 def _last_receipt(memory: MemoryNamespace) -> RefreshReceipt:
