@@ -1,4 +1,7 @@
-"""`make bench`: what can be measured without data of others."""
+"""`make bench`: what can be measured without data of others, in two minutes.
+
+`benchmarks.semantic_index` and `benchmarks.hybrid_latency` need a redis-server, and some minutes each: run them alone.
+"""
 
 from benchmarks import recall_latency, view_memory
 
