@@ -67,8 +67,8 @@ def test_servers_of_two_models_work_beside_each_other_over_one_store_and_one_ind
     status = new.get_index_status()
     assert (status.generation.model, status.generation.dimension) == ("wide", WIDE)
     assert (status.state, status.last_receipt, status.unindexed_active_count) == (IndexState.NOT_BUILT, None, 2)
-    after = assistant(new, "newer")
     new.set_schedule()
+    after = assistant(new, "newer")
     bound = after.info.binding.semantic_generation
     assert bound is not None
     assert bound.authority_digest != published.authority_digest
@@ -115,10 +115,10 @@ def test_a_server_that_is_restarted_with_another_model_and_back_again(two_models
     with pytest.raises(SemanticUnavailableError) as refused:
         stale.rebind(semantic=SemanticPolicy(authority_digest=published.authority_digest))
     assert refused.value.metadata["cause"] == "GENERATION_NOT_SERVED"
-    memory.open_session("another", max_results=20, semantic=SemanticPolicy(min_similarity=0.9))
     memory.set_schedule()
+    another = assistant(memory, "another")
     memory.refresh_semantic_recall("another").wait()
-    assert understood(memory.open_session("another", max_results=20, semantic=SemanticPolicy(min_similarity=0.9)))
+    assert understood(another)
     keeps_to_its_own(stale)
     assert new.server.terminate() == 0
 
@@ -137,8 +137,8 @@ def test_a_rebound_session_moves_to_the_servers_model(two_models: Deployment, sc
     remember(old, TEA, RAIN)
     refresh(old)
     there = new.resume_session("assistant", session.info.binding_digest)
-    there.rebind(max_results=20, semantic=SemanticPolicy(min_similarity=0.9))
     new.set_schedule()
+    there.rebind(max_results=20, semantic=SemanticPolicy(min_similarity=0.9))
     assert without(there.recall("kettles")) is DegradationReason.INDEX_NOT_BUILT
     refresh(new)
     assert understood(there, ABOUT_RAIN, "umbrellas")
