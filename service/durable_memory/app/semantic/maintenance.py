@@ -17,6 +17,7 @@ from typing import Final
 
 import structlog
 
+from durable_memory.app.defects import exception_types, frames
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.refresh import Granted, RefreshProgress, RefreshService
@@ -29,6 +30,9 @@ from durable_memory.ports.vector_index import Consistency
 _BACKOFF_FIRST_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
 _BACKOFFS_KEPT: Final = 10_000
+_HELD_SECONDS: Final = 2.0
+"""For how long a partition that another replica is at is left to it."""
+
 _BY_HAND_SECONDS: Final = 60.0
 """For how long a lost index whose namespace has no schedule is not looked at again."""
 
@@ -135,21 +139,32 @@ class Maintenance:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._poll)
-            room = self._workers - len(self._running)
-            if room <= 0:
-                continue
             try:
-                due = await self._records.due(
-                    self._current.required().authority_digest, self._clock.now(), self._default_delay, room * 4
-                )
-            except DomainError as error:
-                self._failed(error)
-                continue
-            for item in due:
-                if len(self._running) >= self._workers:
-                    break
-                self._begin(Partition(item.namespace, item.authority_digest))
-            await self._rebuild()
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - on record, whatever it is: nobody else would look again
+                self._failed(_as_failure(error))
+
+    async def _look(self) -> None:
+        room = self._workers - len(self._running)
+        if room <= 0:
+            return
+        # What is passed over comes first again and again, and must not keep what comes after it from its turn.
+        due = await self._records.due(
+            self._current.required().authority_digest,
+            self._clock.now(),
+            self._default_delay,
+            room + self._passed_over(),
+        )
+        for item in due:
+            if len(self._running) >= self._workers:
+                break
+            self._begin(Partition(item.namespace, item.authority_digest))
+        await self._rebuild()
+
+    def _passed_over(self) -> int:
+        """How many may be due and do not begin now."""
+        now = self._clock.monotonic()
+        return len(self._running) + sum(now < backoff.not_before for backoff in self._backoff.values())
 
     async def _rebuild(self) -> None:
         """Begin to build again what was found lost or damaged, unless its namespace has switched schedules off."""
@@ -158,15 +173,11 @@ class Maintenance:
                 return
             if not self._may_begin(partition):
                 continue
-            try:
-                schedule = await self._records.schedule(partition.namespace, partition.authority_digest)
-                if schedule is not None and schedule.is_off:
-                    self._put_off(partition.name, _BY_HAND_SECONDS)
-                elif await self._health.is_unserved(partition):
-                    self._begin(partition)
-            except DomainError as error:
-                self._failed(error)
-                return
+            schedule = await self._records.schedule(partition.namespace, partition.authority_digest)
+            if schedule is not None and schedule.is_off:
+                self._put_off(partition.name, _BY_HAND_SECONDS)
+            elif await self._health.is_unserved(partition):
+                self._begin(partition)
 
     def _may_begin(self, partition: Partition) -> bool:
         backoff = self._backoff.get(partition.name)
@@ -212,12 +223,14 @@ class Maintenance:
             if granted.fence:
                 await self._record(partition, ended(RunOutcome.CANCELLED))
             raise
-        except DomainError as error:
-            if error.reason is Reason.LEASE_HELD:
-                return  # another replica is at it
-            self._failed(error)
-            self._back_off(partition.name, error)
-            await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(error)))
+        except Exception as error:  # noqa: BLE001 - on record, whatever it is, and the next try waits
+            failure = _as_failure(error)
+            if failure.reason is Reason.LEASE_HELD:
+                self._put_off(partition.name, _HELD_SECONDS, self._failures_of(partition.name))
+                return
+            self._failed(failure)
+            self._back_off(partition.name, failure)
+            await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(failure)))
         else:
             self._health.rebuilt(partition)
             self._counts.failing = False
@@ -240,12 +253,15 @@ class Maintenance:
         _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata))
 
     def _back_off(self, name: str, error: DomainError) -> None:
-        failures = self._backoff[name].failures if name in self._backoff else 0
+        failures = self._failures_of(name)
         pause = min(_BACKOFF_FIRST_SECONDS * 2**failures, _BACKOFF_MOST_SECONDS)
         if error.reason is Reason.DEPENDENCY_UNAVAILABLE:
             # All wait for the same outage to end, and not for what is wrong with one of them.
             failures, pause = 0, _BACKOFF_FIRST_SECONDS
         self._put_off(name, pause, failures + 1)
+
+    def _failures_of(self, name: str) -> int:
+        return self._backoff[name].failures if name in self._backoff else 0
 
     def _put_off(self, name: str, seconds: float, failures: int = 0) -> None:
         self._backoff[name] = _Backoff(failures, self._clock.monotonic() + seconds)
@@ -256,6 +272,14 @@ class Maintenance:
 
 async def _unreported(progress: RefreshProgress) -> None:
     """Nobody waits for the progress of a scheduled refresh."""
+
+
+def _as_failure(error: Exception) -> DomainError:
+    """What is no refusal of ours is a defect: its details are for the log alone."""
+    if isinstance(error, DomainError):
+        return error
+    _log.error("semantic_maintenance_defect", exceptions=exception_types(error), frames=frames(error))
+    return DomainError(Reason.INTERNAL, "a defect, of which the log has the details")
 
 
 def _causes(metadata: Mapping[str, str]) -> dict[str, str]:

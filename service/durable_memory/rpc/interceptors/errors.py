@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from typing import Any, Final
 
 import grpc
 import structlog
 from grpc import StatusCode
 
+from durable_memory.app.defects import exception_types, frames
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.runtime import Ids
 from durable_memory.rpc.errors import abort, row_of
@@ -69,8 +69,8 @@ class ErrorLayer:
             "incident",
             incident_id=incident_id,
             method=call.method,
-            exceptions=_exception_types(error),
-            frames=_frames(error),
+            exceptions=exception_types(error),
+            frames=frames(error),
             **({"text": str(error)} if self._log_exception_text else {}),
         )
         return DomainError(
@@ -88,20 +88,3 @@ def _decided(call: IncomingCall) -> StatusCode:
 
 def _prefixed(metadata: dict[str, str]) -> dict[str, str]:
     return {f"error.{name}": value for name, value in metadata.items()}
-
-
-def _exception_types(error: BaseException | None) -> list[str]:
-    """The exception and what caused it, outermost first."""
-    types: list[str] = []
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        types.append(f"{type(error).__module__}.{type(error).__qualname__}")
-        error = error.__cause__ or error.__context__
-    return types
-
-
-def _frames(error: BaseException) -> list[str]:
-    """Where it was raised, innermost last: places in code, no values."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,6 +14,7 @@ from durable_memory.adapters.memory.semantic_records import MemorySemanticRecord
 from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
 from durable_memory.adapters.runtime import ManualClock
 from durable_memory.app.recall_result import RecallAnswer
+from durable_memory.app.semantic.maintenance import Maintenance
 from durable_memory.app.semantic.partition_state import IndexState
 from durable_memory.app.semantic.refresh import RefreshLimits, RefreshProgress
 from durable_memory.app.semantic.runtime import SemanticParts, SemanticRuntime
@@ -225,6 +226,35 @@ async def semantic_process(
         yield SemanticWorld(store=store, clock=backing.clock, ids=ids, app=app, backing=backing, embedder=embedder)
     finally:
         await app.close()
+
+
+@asynccontextmanager
+async def maintained(
+    world: SemanticWorld, *, workers: int = 1, delay_seconds: float = 0.0
+) -> AsyncIterator[Maintenance]:
+    """The maintenance of a process, that looks for work all the time."""
+    maintenance = Maintenance(
+        world.runtime.refresh,
+        world.runtime.records,
+        world.app.defaults.current,
+        world.clock,
+        world.runtime.health,
+        workers=workers,
+        default_delay_seconds=delay_seconds,
+        poll_seconds=0.001,
+    )
+    maintenance.start()
+    try:
+        yield maintenance
+    finally:
+        await maintenance.stop()
+
+
+def looked(world: SemanticWorld, times: int = 3) -> Callable[[], bool]:
+    """Whether maintenance has looked for work so many times more."""
+    calls = world.backing.records.calls
+    before = calls["due"]
+    return lambda: calls["due"] >= before + times
 
 
 def found_ids(answer: RecallAnswer) -> Sequence[str]:

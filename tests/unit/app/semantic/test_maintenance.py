@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 
 from durable_memory.app.call import Call
-from durable_memory.app.semantic.maintenance import Maintenance, MaintenancePhase
+from durable_memory.app.semantic.maintenance import MaintenancePhase
 from durable_memory.domain.caller import Role
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome
 from tests.processes.polling import wait_until_async
-from tests.unit.app.semantic.semantic_world import RAIN, TEA, TTL_SECONDS, Backing, SemanticWorld
+from tests.unit.app.semantic.semantic_world import (
+    RAIN,
+    TEA,
+    TTL_SECONDS,
+    Backing,
+    SemanticWorld,
+    looked,
+    maintained,
+)
 from tests.unit.app.stores import fails_once
 from tests.unit.app.world import refused
 
@@ -32,26 +39,6 @@ async def due(semantic: SemanticWorld) -> SemanticWorld:
     return semantic
 
 
-@asynccontextmanager
-async def maintained(world: SemanticWorld, workers: int = 1) -> AsyncIterator[Maintenance]:
-    """The maintenance of a process, that looks for work all the time."""
-    maintenance = Maintenance(
-        world.runtime.refresh,
-        world.runtime.records,
-        world.app.defaults.current,
-        world.clock,
-        world.runtime.health,
-        workers=workers,
-        default_delay_seconds=DELAY_SECONDS,
-        poll_seconds=0.001,
-    )
-    maintenance.start()
-    try:
-        yield maintenance
-    finally:
-        await maintenance.stop()
-
-
 async def runs(world: SemanticWorld) -> list[MaintenanceRun]:
     """The namespace's, newest first."""
     return list((await world.semantic.maintenance(world.call)).runs)
@@ -64,15 +51,8 @@ def ran(world: SemanticWorld, times: int) -> Callable[[], Awaitable[bool]]:
     return enough
 
 
-def looked(world: SemanticWorld, times: int = 3) -> Callable[[], bool]:
-    """Whether maintenance has looked for work so many times more."""
-    calls = world.backing.records.calls
-    before = calls["due"]
-    return lambda: calls["due"] >= before + times
-
-
 async def test_a_run_is_on_record_with_the_fence_of_its_lease(due: SemanticWorld) -> None:
-    async with maintained(due):
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
         await wait_until_async(ran(due, 1))
     (run,) = await runs(due)
     receipt = (await due.status()).last_receipt
@@ -92,14 +72,14 @@ async def test_what_came_of_a_run_is_on_record_before_another_can_begin(
         tried.append(True)
 
     backing.records.before["add_run"] = another
-    async with maintained(due):
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
         await wait_until_async(ran(due, 1))
     assert tried
 
 
 async def test_a_failed_run_has_its_fence_too_and_the_next_try_waits(due: SemanticWorld) -> None:
     due.embedder.fail_next()
-    async with maintained(due) as maintenance:
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
         await wait_until_async(ran(due, 1))
         (run,) = await runs(due)
         assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.FAILED, 1, 0)
@@ -115,7 +95,7 @@ async def test_a_failed_run_has_its_fence_too_and_the_next_try_waits(due: Semant
 
 async def test_a_run_that_ended_before_it_had_a_lease_has_no_fence(due: SemanticWorld, backing: Backing) -> None:
     backing.records.before["highest_fence"] = fails_once(LOST)
-    async with maintained(due):
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
         await wait_until_async(ran(due, 1))
     (run,) = await runs(due)
     assert (run.outcome, run.error, run.fence) == (RunOutcome.FAILED, "DEPENDENCY_UNAVAILABLE", 0)
@@ -123,7 +103,7 @@ async def test_a_run_that_ended_before_it_had_a_lease_has_no_fence(due: Semantic
 
 async def test_a_run_that_the_process_stops_in_the_middle_is_on_record_as_cancelled(due: SemanticWorld) -> None:
     due.embedder.gate.clear()
-    async with maintained(due) as maintenance:
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
         await due.embedder.waiting.wait()
     (run,) = await runs(due)
     assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.CANCELLED, 1, 0)
@@ -134,7 +114,7 @@ async def test_a_run_that_was_overtaken_leaves_the_record_to_its_successor(
     due: SemanticWorld, successor: SemanticWorld
 ) -> None:
     due.embedder.gate.clear()
-    async with maintained(due) as maintenance:
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
         await due.embedder.waiting.wait()
         due.pass_seconds(TTL_SECONDS + 1)
         assert (await successor.refresh()).fence == 2
@@ -150,7 +130,7 @@ async def test_while_another_replica_refreshes_nothing_is_run_and_nothing_fails(
     successor.embedder.gate.clear()
     work = asyncio.create_task(successor.refresh())
     await successor.embedder.waiting.wait()
-    async with maintained(due) as maintenance:
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
         await wait_until_async(looked(due))
         assert (maintenance.health().runs, maintenance.health().failures) == (0, 0)
     successor.embedder.gate.set()
@@ -159,7 +139,7 @@ async def test_while_another_replica_refreshes_nothing_is_run_and_nothing_fails(
 
 async def test_one_partition_is_never_refreshed_twice_at_once_by_one_process(due: SemanticWorld) -> None:
     due.embedder.gate.clear()
-    async with maintained(due, workers=3) as maintenance:
+    async with maintained(due, workers=3, delay_seconds=DELAY_SECONDS) as maintenance:
         await due.embedder.waiting.wait()
         await wait_until_async(looked(due))
         assert maintenance.health().running == 1
@@ -170,14 +150,14 @@ async def test_one_partition_is_never_refreshed_twice_at_once_by_one_process(due
 
 async def test_a_look_that_fails_is_told_in_health_and_made_again(due: SemanticWorld, backing: Backing) -> None:
     backing.records.before["due"] = fails_once(LOST)
-    async with maintained(due) as maintenance:
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
         await wait_until_async(ran(due, 1))
         health = maintenance.health()
     assert (health.runs, health.failures, health.last_error) == (1, 1, "DEPENDENCY_UNAVAILABLE")
 
 
 async def test_only_operators_are_told_of_a_process_that_works_for_all(due: SemanticWorld) -> None:
-    async with maintained(due):
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
         await wait_until_async(ran(due, 1))
     reader = replace(due.call.caller, roles=frozenset({Role.READER}))
     seen = await due.semantic.maintenance(Call(caller=reader, namespace=due.namespace))
@@ -204,7 +184,7 @@ async def test_a_refresh_by_hand_that_comes_through_ends_the_last_failure(semant
 async def test_ticks_that_nobody_was_there_for_are_not_made_up_for(due: SemanticWorld) -> None:
     await due.semantic.set_schedule(due.call, interval_seconds=60.0, on_change_delay_seconds=None)
     due.pass_seconds(3_600)
-    async with maintained(due):
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
         await wait_until_async(ran(due, 1))
         await wait_until_async(looked(due))
         assert len(await runs(due)) == 1

@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from durable_memory.app.recall_result import DegradationReason
-from durable_memory.app.semantic.maintenance import Maintenance
 from durable_memory.app.semantic.partition_state import IndexState
 from durable_memory.domain.errors import DomainError, Reason
 from tests.processes.polling import wait_until_async
-from tests.unit.app.semantic.semantic_world import ABOUT_RAIN, ABOUT_TEA, RAIN, TEA, Backing, SemanticWorld, found_ids
+from tests.unit.app.semantic.semantic_world import (
+    ABOUT_RAIN,
+    ABOUT_TEA,
+    RAIN,
+    TEA,
+    Backing,
+    SemanticWorld,
+    found_ids,
+    looked,
+    maintained,
+)
 from tests.unit.app.stores import fails_once
 
 LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the index is not there")
 FIRST_PAUSE_SECONDS, A_WHILE = 2.0, 61.0
-
-
-@asynccontextmanager
-async def maintained(world: SemanticWorld) -> AsyncIterator[Maintenance]:
-    """The maintenance of a process, that looks for work all the time."""
-    maintenance = Maintenance(
-        world.runtime.refresh,
-        world.runtime.records,
-        world.app.defaults.current,
-        world.clock,
-        world.runtime.health,
-        workers=1,
-        default_delay_seconds=0.0,
-        poll_seconds=0.001,
-    )
-    maintenance.start()
-    try:
-        yield maintenance
-    finally:
-        await maintenance.stop()
-
-
-def looked(world: SemanticWorld) -> Callable[[], bool]:
-    """Whether maintenance has looked for work three times since."""
-    calls = world.backing.records.calls
-    before = calls["due"]
-    return lambda: calls["due"] >= before + 3
 
 
 def is_current(world: SemanticWorld) -> Callable[[], Awaitable[bool]]:
