@@ -34,10 +34,11 @@ const (
 	// It is what was published last.
 	IndexState_INDEX_STATE_CURRENT IndexState = 2
 	// It is gone, or another than what was published last: it lost writes. It is
-	// not searched, and the next refresh builds it from cached vectors.
+	// not searched, and is built again from cached vectors: by the next refresh,
+	// or, unless the schedule is off, as soon as a recall finds it so.
 	IndexState_INDEX_STATE_REGRESSED IndexState = 3
-	// A segment of it is damaged or gone. It is not searched, and the next
-	// refresh builds it from cached vectors.
+	// A segment of it is damaged or gone. It is not searched, and is built again
+	// from cached vectors in the same way.
 	IndexState_INDEX_STATE_CORRUPTED IndexState = 4
 )
 

@@ -601,15 +601,16 @@ export enum IndexState {
 
   /**
    * It is gone, or another than what was published last: it lost writes. It is
-   * not searched, and the next refresh builds it from cached vectors.
+   * not searched, and is built again from cached vectors: by the next refresh,
+   * or, unless the schedule is off, as soon as a recall finds it so.
    *
    * @generated from enum value: INDEX_STATE_REGRESSED = 3;
    */
   REGRESSED = 3,
 
   /**
-   * A segment of it is damaged or gone. It is not searched, and the next
-   * refresh builds it from cached vectors.
+   * A segment of it is damaged or gone. It is not searched, and is built again
+   * from cached vectors in the same way.
    *
    * @generated from enum value: INDEX_STATE_CORRUPTED = 4;
    */
