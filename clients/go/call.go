@@ -1,0 +1,262 @@
+package durablememory
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+const (
+	// outagePause is how long, after an outage, calls that may go without an answer do so at once.
+	outagePause = 2 * time.Second
+	// patienceTimeout and patienceAttempts bound what may go without an answer.
+	patienceTimeout  = 2 * time.Second
+	patienceAttempts = 2
+	// asTheyTake is the number of attempts of a call that its policy alone bounds.
+	asTheyTake = 0
+)
+
+// calls makes calls over one connection, for all namespaces of a client.
+type calls struct {
+	connection    *grpc.ClientConn
+	headers       func(context.Context) ([]string, error) // of one attempt: names and values in turn
+	onUnavailable OnUnavailable
+	closed        atomic.Bool
+
+	mutex       sync.Mutex
+	outageUntil time.Time
+	outage      *Error
+}
+
+// unary makes a call. A change without a request id gets one, which all attempts share. The deadline of ctx is for
+// all attempts together; without one it is the RPC's. A positive most bounds the attempts further.
+func (c *calls) unary(ctx context.Context, namespace Namespace, request, response proto.Message, most int) error {
+	called, err := answering(request, response, false, false)
+	if err != nil {
+		return err
+	}
+	called.settleNamespace(request, namespace)
+	tried := attempted{method: called.name, requestID: called.settleRequestID(request)}
+	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
+	defer cancel()
+	for {
+		tried.attempts++
+		outgoing, err := c.outgoing(ctx)
+		if err != nil {
+			return err
+		}
+		var header, trailer metadata.MD
+		err = c.connection.Invoke(outgoing, called.full, request, response, grpc.Header(&header), grpc.Trailer(&trailer))
+		if err == nil {
+			c.answered()
+			return nil
+		}
+		failed := failure(ctx, err, tried, header, trailer)
+		delay, again := called.policy.delay(failed, tried.attempts, most)
+		if !again {
+			return failed
+		}
+		if !waits(ctx, delay) {
+			return failed.endedBy(ctx)
+		}
+	}
+}
+
+// stream starts a streaming call. It is not repeated here: whoever reads it knows how far it got. attempt counts how
+// often the caller has started this one. Ending ctx ends it.
+func (c *calls) stream(ctx context.Context, namespace Namespace, request, response proto.Message, attempt int) (*stream, error) {
+	called, err := answering(request, response, false, true)
+	if err != nil {
+		return nil, err
+	}
+	called.settleNamespace(request, namespace)
+	tried := attempted{method: called.name, requestID: called.settleRequestID(request), attempts: attempt}
+	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
+	outgoing, err := c.outgoing(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	opened, err := c.connection.NewStream(outgoing, &grpc.StreamDesc{ServerStreams: true}, called.full)
+	if err == nil {
+		err = opened.SendMsg(request)
+		if err == nil || errors.Is(err, io.EOF) { // what went wrong is then said by the answer
+			err = opened.CloseSend()
+		}
+	}
+	if err != nil {
+		failed := failure(ctx, err, tried)
+		cancel()
+		return nil, failed
+	}
+	return &stream{ctx: ctx, cancel: cancel, opened: opened, tried: tried}, nil
+}
+
+// stream is the messages of a streaming call, in order.
+type stream struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	opened grpc.ClientStream
+	tried  attempted
+}
+
+// next reads the next message; io.EOF at the end.
+func (s *stream) next(into proto.Message) error {
+	err := s.opened.RecvMsg(into)
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	header, _ := s.opened.Header() // what there is of it, after an error
+	return failure(s.ctx, err, s.tried, header, s.opened.Trailer())
+}
+
+// close ends the call; harmless after its end.
+func (s *stream) close() { s.cancel() }
+
+// upload streams messages up, first before those of next, until next returns nil; one attempt.
+func (c *calls) upload(
+	ctx context.Context, namespace Namespace, first proto.Message, next func() (proto.Message, error), response proto.Message,
+) error {
+	called, err := answering(first, response, true, false)
+	if err != nil {
+		return err
+	}
+	called.settleNamespace(first, namespace)
+	tried := attempted{method: called.name, requestID: called.settleRequestID(first), attempts: 1}
+	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
+	defer cancel()
+	outgoing, err := c.outgoing(ctx)
+	if err != nil {
+		return err
+	}
+	opened, err := c.connection.NewStream(outgoing, &grpc.StreamDesc{ClientStreams: true}, called.full)
+	if err != nil {
+		return failure(ctx, err, tried)
+	}
+	for message := first; message != nil; {
+		err = opened.SendMsg(message)
+		if errors.Is(err, io.EOF) {
+			break // the service has answered already; what it said follows
+		}
+		if err != nil {
+			return failure(ctx, err, tried)
+		}
+		if message, err = next(); err != nil {
+			return err
+		}
+	}
+	if err = opened.CloseSend(); err == nil {
+		err = opened.RecvMsg(response)
+	}
+	if err != nil {
+		header, _ := opened.Header()
+		return failure(ctx, err, tried, header, opened.Trailer())
+	}
+	return nil
+}
+
+// guarded does work that the service may fail to answer. Where the caller chose to go on without, an outage is the
+// first result instead of the second, soon, and at once while it lasts. work passes most on to its calls.
+func (c *calls) guarded(
+	ctx context.Context, choice OnUnavailable, work func(ctx context.Context, most int) error,
+) (outage *Error, err error) {
+	if choice.or(c.onUnavailable) != EmptyWhenUnavailable {
+		return nil, work(ctx, asTheyTake)
+	}
+	if lasting := c.lastingOutage(); lasting != nil {
+		return lasting, nil
+	}
+	patient, cancel := context.WithTimeout(ctx, patienceTimeout)
+	defer cancel()
+	err = work(patient, patienceAttempts)
+	var failed *Error
+	if !errors.As(err, &failed) || !failed.outage || errors.Is(ctx.Err(), context.Canceled) {
+		return nil, err
+	}
+	if ctx.Err() == nil { // else the caller had no time, which says nothing about the service
+		c.mutex.Lock()
+		c.outageUntil, c.outage = time.Now().Add(outagePause), failed
+		c.mutex.Unlock()
+	}
+	return failed, nil
+}
+
+func (c *calls) lastingOutage() *Error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if time.Now().Before(c.outageUntil) {
+		return c.outage
+	}
+	return nil
+}
+
+func (c *calls) answered() {
+	c.mutex.Lock()
+	c.outageUntil = time.Time{}
+	c.mutex.Unlock()
+}
+
+// outgoing is the context of one attempt.
+func (c *calls) outgoing(ctx context.Context) (context.Context, error) {
+	if c.closed.Load() {
+		return nil, ErrClosed
+	}
+	headers, err := c.headers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return metadata.AppendToOutgoingContext(ctx, headers...), nil
+}
+
+func withDefaultTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, stated := ctx.Deadline(); stated || timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
+}
+
+// waits tells whether the delay passed with time left for another attempt.
+func waits(ctx context.Context, delay time.Duration) bool {
+	if deadline, stated := ctx.Deadline(); stated && time.Now().Add(delay).After(deadline) {
+		return false
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// outOfTime is why a wait ended early.
+func outOfTime(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
+// gate lets one in at a time, and nobody wait longer than their context.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+func (g gate) enter(ctx context.Context) error {
+	select {
+	case g <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g gate) leave() { <-g }
