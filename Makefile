@@ -33,6 +33,7 @@ demo: setup ## tell the whole story on a real server: propose, activate, recall,
 
 test: setup postgres redis gen-check lint ## everything that must pass before a change lands
 	pytest --durations=10 $(PYTEST)
+	tools/test_go
 
 test-clients: setup ## the same cases with the clients of all languages, as one table
 	PYTHONPATH=. python -m clients.conformance
@@ -47,6 +48,7 @@ lint: setup ## style, types, layers and the contract
 	lint-imports
 	buf lint
 	buf format --diff --exit-code
+	tools/lint_go
 
 format: setup ## rewrite Python and proto files in the one format
 	ruff check --fix
@@ -58,7 +60,9 @@ gen: setup ## regenerate the committed stubs from proto/ for every language, and
 	tools/gen clients/python/src
 	tools/gen_python_client
 	tools/gen_go
+	tools/gen_go_client
 	tools/gen_node
+	tools/gen_node_client
 	python tools/error_table
 
 gen-check: setup ## fail when a committed file is not what its source generates
@@ -66,7 +70,9 @@ gen-check: setup ## fail when a committed file is not what its source generates
 	@tools/gen --check clients/python/src
 	@tools/gen_python_client --check
 	@tools/gen_go --check
+	@tools/gen_go_client --check
 	@tools/gen_node --check
+	@tools/gen_node_client --check
 	@python tools/error_table --check
 
 bench: setup ## recall latency and rate next to an empty RPC, in one run

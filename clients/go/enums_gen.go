@@ -2,7 +2,7 @@
 
 package durablememory
 
-// AdmissionVerdict is a value of the contract's enum. Whether an item may stay in the model's input.
+// AdmissionVerdict: whether an item may stay in the model's input.
 type AdmissionVerdict string
 
 // The values of AdmissionVerdict.
@@ -14,7 +14,7 @@ const (
 	AdmissionVerdictRefused AdmissionVerdict = "REFUSED"
 )
 
-// UseVerdict is a value of the contract's enum. Whether a use is on record.
+// UseVerdict: whether a use is on record.
 type UseVerdict string
 
 // The values of UseVerdict.
@@ -26,7 +26,7 @@ const (
 	UseVerdictRefused UseVerdict = "REFUSED"
 )
 
-// ProposalOutcome is a value of the contract's enum. What became of a proposal.
+// ProposalOutcome: what became of a proposal.
 type ProposalOutcome string
 
 // The values of ProposalOutcome.
@@ -47,7 +47,7 @@ const (
 	ProposalOutcomePreviouslyRejected ProposalOutcome = "PREVIOUSLY_REJECTED"
 )
 
-// ActivationOutcome is a value of the contract's enum. What became of a candidate that was to be activated.
+// ActivationOutcome: what became of a candidate that was to be activated.
 type ActivationOutcome string
 
 // The values of ActivationOutcome.
@@ -62,7 +62,7 @@ const (
 	ActivationOutcomeRefused ActivationOutcome = "REFUSED"
 )
 
-// RejectionOutcome is a value of the contract's enum. What became of a candidate that was to be rejected.
+// RejectionOutcome: what became of a candidate that was to be rejected.
 type RejectionOutcome string
 
 // The values of RejectionOutcome.
@@ -77,7 +77,7 @@ const (
 	RejectionOutcomeRefused RejectionOutcome = "REFUSED"
 )
 
-// OperationKind is a value of the contract's enum. Kinds of operation, one for each case of Operation.
+// OperationKind: kinds of operation, one for each case of Operation.
 type OperationKind string
 
 // The values of OperationKind.
@@ -104,7 +104,7 @@ const (
 	OperationKindSetStatus OperationKind = "SET_STATUS"
 )
 
-// RevisionKind is a value of the contract's enum. Why a memory is revised.
+// RevisionKind: why a memory is revised.
 type RevisionKind string
 
 // The values of RevisionKind.
@@ -116,7 +116,7 @@ const (
 	RevisionKindCorrection RevisionKind = "CORRECTION"
 )
 
-// DecisionKind is a value of the contract's enum. Kinds of decision, which become the kind of the evidence.
+// DecisionKind: kinds of decision, which become the kind of the evidence.
 type DecisionKind string
 
 // The values of DecisionKind.
@@ -128,7 +128,7 @@ const (
 	DecisionKindVerification DecisionKind = "VERIFICATION"
 )
 
-// RememberOutcome is a value of the contract's enum. What Remember did.
+// RememberOutcome: what Remember did.
 type RememberOutcome string
 
 // The values of RememberOutcome.
@@ -140,7 +140,7 @@ const (
 	RememberOutcomeUnchanged RememberOutcome = "UNCHANGED"
 )
 
-// PutMemoryOutcome is a value of the contract's enum. What PutMemory did.
+// PutMemoryOutcome: what PutMemory did.
 type PutMemoryOutcome string
 
 // The values of PutMemoryOutcome.
@@ -155,7 +155,7 @@ const (
 	PutMemoryOutcomeUnchanged PutMemoryOutcome = "UNCHANGED"
 )
 
-// ReactivateMemoryOutcome is a value of the contract's enum. What ReactivateMemory did.
+// ReactivateMemoryOutcome: what ReactivateMemory did.
 type ReactivateMemoryOutcome string
 
 // The values of ReactivateMemoryOutcome.
@@ -167,7 +167,7 @@ const (
 	ReactivateMemoryOutcomeUnchanged ReactivateMemoryOutcome = "UNCHANGED"
 )
 
-// NodeKind is a value of the contract's enum. Kinds of memory.
+// NodeKind: kinds of memory.
 type NodeKind string
 
 // The values of NodeKind.
@@ -182,8 +182,7 @@ const (
 	NodeKindProcedural NodeKind = "PROCEDURAL"
 )
 
-// NodeStatus is a value of the contract's enum. Where a node stands in its life. A move that is not named here is
-// refused with INVALID_TRANSITION.
+// NodeStatus: where a node stands in its life. A move that is not named here is refused with INVALID_TRANSITION.
 type NodeStatus string
 
 // The values of NodeStatus.
@@ -208,8 +207,7 @@ const (
 	NodeStatusTombstoned NodeStatus = "TOMBSTONED"
 )
 
-// EvidenceKind is a value of the contract's enum. Kinds of evidence. MANUAL and VERIFICATION are decisions: only
-// they open the way to ACTIVE.
+// EvidenceKind: kinds of evidence. MANUAL and VERIFICATION are decisions: only they open the way to ACTIVE.
 type EvidenceKind string
 
 // The values of EvidenceKind.
@@ -233,7 +231,7 @@ const (
 	EvidenceKindManual EvidenceKind = "MANUAL"
 )
 
-// RelationKind is a value of the contract's enum. Kinds of relation.
+// RelationKind: kinds of relation.
 type RelationKind string
 
 // The values of RelationKind.
@@ -251,7 +249,7 @@ const (
 	RelationKindRelatedTo RelationKind = "RELATED_TO"
 )
 
-// RecallMode is a value of the contract's enum. How to search.
+// RecallMode: how to search.
 type RecallMode string
 
 // The values of RecallMode.
@@ -269,7 +267,7 @@ const (
 	RecallModeHybrid RecallMode = "HYBRID"
 )
 
-// Trust is a value of the contract's enum. How far a text may be trusted.
+// Trust: how far a text may be trusted.
 type Trust string
 
 // The values of Trust.
@@ -278,7 +276,7 @@ const (
 	TrustUntrustedHistory Trust = "UNTRUSTED_HISTORY"
 )
 
-// RecallChannel is a value of the contract's enum. What found a hit.
+// RecallChannel: what found a hit.
 type RecallChannel string
 
 // The values of RecallChannel.
@@ -296,7 +294,7 @@ const (
 	RecallChannelRelated RecallChannel = "RELATED"
 )
 
-// DegradationReason is a value of the contract's enum. Why semantic recall is not possible.
+// DegradationReason: why semantic recall is not possible.
 type DegradationReason string
 
 // The values of DegradationReason.
@@ -326,8 +324,7 @@ const (
 	DegradationReasonGenerationNotServed DegradationReason = "GENERATION_NOT_SERVED"
 )
 
-// RecallExclusion is a value of the contract's enum. Why a node is not among the hits. Where several apply, the
-// first in this order.
+// RecallExclusion: why a node is not among the hits. Where several apply, the first in this order.
 type RecallExclusion string
 
 // The values of RecallExclusion.
@@ -366,7 +363,7 @@ const (
 	RecallExclusionMaxResults RecallExclusion = "MAX_RESULTS"
 )
 
-// VectorState is a value of the contract's enum. The state of a node's vector in the session's generation.
+// VectorState: the state of a node's vector in the session's generation.
 type VectorState string
 
 // The values of VectorState.
@@ -384,8 +381,7 @@ const (
 	VectorStateCurrent VectorState = "CURRENT"
 )
 
-// IndexState is a value of the contract's enum. What an index is worth, judged by what the repository says was
-// published.
+// IndexState: what an index is worth, judged by what the repository says was published.
 type IndexState string
 
 // The values of IndexState.
@@ -396,16 +392,15 @@ const (
 	// It is what was published last.
 	IndexStateCurrent IndexState = "CURRENT"
 
-	// It is gone, or another than what was published last: it lost writes. It is not searched, and the next refresh
-	// builds it from cached vectors.
+	// It is gone, or another than what was published last: it lost writes. It is not searched, and is built again from
+	// cached vectors: by the next refresh, or, unless the schedule is off, as soon as a recall finds it so.
 	IndexStateRegressed IndexState = "REGRESSED"
 
-	// A segment of it is damaged or gone. It is not searched, and the next refresh builds it from cached vectors.
+	// A segment of it is damaged or gone. It is not searched, and is built again from cached vectors in the same way.
 	IndexStateCorrupted IndexState = "CORRUPTED"
 )
 
-// IndexConsistency is a value of the contract's enum. What a backend can promise of publications, and what a caller
-// can require.
+// IndexConsistency: what a backend can promise of publications, and what a caller can require.
 type IndexConsistency string
 
 // The values of IndexConsistency.
@@ -419,7 +414,7 @@ const (
 	IndexConsistencyLastWriterWins IndexConsistency = "LAST_WRITER_WINS"
 )
 
-// RefreshPhase is a value of the contract's enum. What a refresh is doing.
+// RefreshPhase: what a refresh is doing.
 type RefreshPhase string
 
 // The values of RefreshPhase.
@@ -440,7 +435,7 @@ const (
 	RefreshPhaseUnchanged RefreshPhase = "UNCHANGED"
 )
 
-// MaintenancePhase is a value of the contract's enum. What the maintenance of a process is doing.
+// MaintenancePhase: what the maintenance of a process is doing.
 type MaintenancePhase string
 
 // The values of MaintenancePhase.
@@ -458,7 +453,7 @@ const (
 	MaintenancePhaseFailing MaintenancePhase = "FAILING"
 )
 
-// MaintenanceRunOutcome is a value of the contract's enum. How a refresh ended.
+// MaintenanceRunOutcome: how a refresh ended.
 type MaintenanceRunOutcome string
 
 // The values of MaintenanceRunOutcome.
@@ -476,7 +471,7 @@ const (
 	MaintenanceRunOutcomeCancelled MaintenanceRunOutcome = "CANCELLED"
 )
 
-// SessionState is a value of the contract's enum. Whether a session may be used.
+// SessionState: whether a session may be used.
 type SessionState string
 
 // The values of SessionState.
@@ -488,7 +483,7 @@ const (
 	SessionStateClosed SessionState = "CLOSED"
 )
 
-// VectorNormalization is a value of the contract's enum. How vectors are normalised before they are compared.
+// VectorNormalization: how vectors are normalised before they are compared.
 type VectorNormalization string
 
 // The values of VectorNormalization.
@@ -500,7 +495,7 @@ const (
 	VectorNormalizationL2 VectorNormalization = "L2"
 )
 
-// VectorMetric is a value of the contract's enum. How vectors are compared.
+// VectorMetric: how vectors are compared.
 type VectorMetric string
 
 // The values of VectorMetric.
@@ -512,7 +507,7 @@ const (
 	VectorMetricDotProduct VectorMetric = "DOT_PRODUCT"
 )
 
-// RunState is a value of the contract's enum. Whether a run is open.
+// RunState: whether a run is open.
 type RunState string
 
 // The values of RunState.
@@ -530,7 +525,7 @@ const (
 	RunStateIdleEnded RunState = "IDLE_ENDED"
 )
 
-// OpenSessionOutcome is a value of the contract's enum. What OpenSession did.
+// OpenSessionOutcome: what OpenSession did.
 type OpenSessionOutcome string
 
 // The values of OpenSessionOutcome.
@@ -542,7 +537,7 @@ const (
 	OpenSessionOutcomeExisting OpenSessionOutcome = "EXISTING"
 )
 
-// BeginRunOutcome is a value of the contract's enum. What BeginRun did.
+// BeginRunOutcome: what BeginRun did.
 type BeginRunOutcome string
 
 // The values of BeginRunOutcome.
