@@ -1,0 +1,201 @@
+/** One call of the contract: its request id, its deadline, its repetitions, and its errors. */
+import type {
+  DescMessage,
+  DescMethod,
+  DescMethodClientStreaming,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
+import { callPolicy, retryDelayMs } from "./call_policy.js";
+import { MemoryUnavailableError } from "./errors.js";
+import { errorOfCall, type Attempted } from "./failures.js";
+import { newRequestId } from "./identity.js";
+import type { Transport } from "./transport.js";
+import { sleep } from "./waiting.js";
+
+/** What every call takes. */
+export interface CallOptions {
+  /** The deadline of the whole call, all attempts together, in milliseconds. Default: 10 seconds; none for streams. */
+  readonly timeoutMs?: number | undefined;
+  /** Gives the call up: it rejects with the signal's reason. What it would have changed may still have happened. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What every call takes that changes something. */
+export interface WriteOptions extends CallOptions {
+  /** Identifies the change: repeating it has the first result. Default: minted, once per call. */
+  readonly requestId?: string | undefined;
+}
+
+/** What a recall does when the service cannot answer: throw MemoryUnavailableError, or find nothing and say so. */
+export type OnUnavailable = "throw" | "empty";
+
+/** How long and how often a call may try when its caller can go on without it. */
+export interface Patience {
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+export const PATIENCE: Patience = { timeoutMs: 2_000, maxAttempts: 2 };
+
+/** After an outage, calls that may go without an answer do so at once for this long. */
+const OUTAGE_PAUSE_MS = 2_000;
+
+/** Makes calls over one transport. */
+export class Calls {
+  readonly onUnavailable: OnUnavailable;
+  readonly #transport: Transport;
+  #outage: { readonly endsAt: number; readonly error: MemoryUnavailableError } | undefined;
+
+  constructor(transport: Transport, onUnavailable: OnUnavailable = "throw") {
+    this.#transport = transport;
+    this.onUnavailable = checked(onUnavailable);
+  }
+
+  /**
+   * Make a call. A change without a request id gets one, which all attempts share.
+   *
+   * @throws MemoryServiceError; the signal's reason.
+   */
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageShape<I>,
+    options: CallOptions = {},
+    patience?: Patience,
+  ): Promise<MessageShape<O>> {
+    const policy = callPolicy(method);
+    const requestId = settledRequestId(method, request);
+    const limit = options.timeoutMs ?? (patience === undefined ? policy.timeoutMs : patience.timeoutMs);
+    const endsAt = deadlineOf(limit);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const response = await this.#transport.unary(method, request, remaining(endsAt), options.signal);
+        this.#outage = undefined;
+        return response;
+      } catch (failure) {
+        if (!(failure instanceof ConnectError)) {
+          throw failure;
+        }
+        const error = errorOfCall(failure, { method: nameOf(method), requestId, attempts: attempt, unary: true });
+        const delay = retryDelayMs(policy, error, attempt, patience?.maxAttempts);
+        if (delay === undefined || (endsAt !== undefined && performance.now() + delay >= endsAt)) {
+          throw error;
+        }
+        await sleep(delay, options.signal);
+      }
+    }
+  }
+
+  /** Stream messages up, `first` before the others; one attempt. @throws MemoryServiceError; the signal's reason. */
+  async upload<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodClientStreaming<I, O>,
+    first: MessageShape<I>,
+    others: AsyncIterable<MessageShape<I>>,
+    options: CallOptions,
+  ): Promise<MessageShape<O>> {
+    const requestId = settledRequestId(method, first);
+    const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
+    async function* requests(): AsyncGenerator<MessageShape<I>> {
+      yield first;
+      yield* others;
+    }
+    try {
+      return await this.#transport.upload(method, requests(), remaining(deadlineOf(limit)), options.signal);
+    } catch (failure) {
+      throw translated(failure, { method: nameOf(method), requestId, attempts: 1 });
+    }
+  }
+
+  /**
+   * The messages of a streaming call. It is not repeated here: whoever reads it knows how far it got. `attempt` counts
+   * how often the caller has started this one.
+   */
+  async *stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    request: MessageShape<I>,
+    options: CallOptions = {},
+    attempt = 1,
+  ): AsyncGenerator<MessageShape<O>, void, undefined> {
+    const requestId = settledRequestId(method, request);
+    const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
+    const replies = this.#transport.stream(method, request, remaining(deadlineOf(limit)), options.signal);
+    try {
+      yield* replies;
+    } catch (failure) {
+      throw translated(failure, { method: nameOf(method), requestId, attempts: attempt });
+    } finally {
+      replies.cancel();
+    }
+  }
+
+  /** Do `calls`. With "empty", an outage is returned instead of thrown, soon, and at once while it lasts. */
+  async guarded<T>(
+    onUnavailable: OnUnavailable | undefined,
+    calls: (patience?: Patience) => Promise<T>,
+  ): Promise<T | MemoryUnavailableError> {
+    if (checked(onUnavailable ?? this.onUnavailable) === "throw") {
+      return calls();
+    }
+    if (this.#outage !== undefined && performance.now() < this.#outage.endsAt) {
+      return this.#outage.error;
+    }
+    try {
+      return await calls(PATIENCE);
+    } catch (error) {
+      if (!(error instanceof MemoryUnavailableError)) {
+        throw error;
+      }
+      this.#outage = { endsAt: performance.now() + OUTAGE_PAUSE_MS, error };
+      return error;
+    }
+  }
+}
+
+/** The RPC as `Service.Method`. */
+function nameOf(method: DescMethod): string {
+  return `${method.parent.name}.${method.name}`;
+}
+
+/** The request id of a change, minted if there is none; undefined for a call that changes nothing. */
+function settledRequestId(method: DescMethod, request: object): string | undefined {
+  const fields = request as { requestId?: string; admit?: boolean };
+  if (
+    method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS ||
+    !("requestId" in method.input.field) ||
+    fields.admit === false
+  ) {
+    return undefined;
+  }
+  fields.requestId ||= newRequestId();
+  return fields.requestId;
+}
+
+function translated(failure: unknown, attempted: Attempted): unknown {
+  return failure instanceof ConnectError ? errorOfCall(failure, attempted) : failure;
+}
+
+/** The moment at which a call must be done. @throws RangeError. */
+export function deadlineOf(timeoutMs: number | undefined): number | undefined {
+  if (timeoutMs === undefined) {
+    return undefined;
+  }
+  if (Number.isNaN(timeoutMs) || timeoutMs < 0) {
+    throw new RangeError(`timeoutMs is ${timeoutMs}; expected milliseconds from 0`);
+  }
+  return performance.now() + timeoutMs;
+}
+
+/** Milliseconds until then. */
+export function remaining(endsAt: number | undefined): number | undefined {
+  return endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
+}
+
+function checked(choice: OnUnavailable): OnUnavailable {
+  if (!["throw", "empty"].includes(choice)) {
+    throw new RangeError(`onUnavailable is "throw" or "empty", not ${JSON.stringify(choice)}`);
+  }
+  return choice;
+}

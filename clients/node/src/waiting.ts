@@ -1,0 +1,96 @@
+/** Waiting, and doing several things: what can be given up. */
+
+/** @throws the signal's reason, at once, when it is aborted. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    function stop(): void {
+      clearTimeout(timer);
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an abort reason is what it is
+      reject(signal?.reason);
+    }
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** A signal that also ends with others. `release` when the work is done, or long-lived signals would keep it alive. */
+export class LinkedAbort {
+  readonly #controller = new AbortController();
+  readonly #releases: (() => void)[] = [];
+
+  constructor(...signals: (AbortSignal | undefined)[]) {
+    for (const signal of signals) {
+      if (signal === undefined) {
+        continue;
+      }
+      if (signal.aborted) {
+        this.abort(signal.reason);
+        continue;
+      }
+      const follow = (): void => {
+        this.abort(signal.reason);
+      };
+      signal.addEventListener("abort", follow, { once: true });
+      this.#releases.push(() => {
+        signal.removeEventListener("abort", follow);
+      });
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason?: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  release(): void {
+    for (const release of this.#releases.splice(0)) {
+      release();
+    }
+  }
+}
+
+/** Does all at once; the results in order. The first error aborts the others, and is thrown when they have ended. */
+export async function together<T>(
+  signal: AbortSignal | undefined,
+  work: readonly ((signal: AbortSignal) => Promise<T>)[],
+): Promise<T[]> {
+  const abort = new LinkedAbort(signal);
+  let failure: { readonly error: unknown } | undefined;
+  try {
+    const results = await Promise.all(
+      work.map(async (each) => {
+        try {
+          return [await each(abort.signal)];
+        } catch (error) {
+          failure ??= { error };
+          abort.abort(error);
+          return [];
+        }
+      }),
+    );
+    if (failure !== undefined) {
+      throw failure.error;
+    }
+    return results.flat(1);
+  } finally {
+    abort.release();
+  }
+}
+
+/** One after the other, in the order of asking. */
+export class Lock {
+  #last: Promise<unknown> = Promise.resolve();
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+}
