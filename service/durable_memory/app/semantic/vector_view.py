@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from durable_memory.app.views.segment import Segment
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.manifest import Manifest, SegmentEntry
-from durable_memory.domain.semantic.segment import FloatWidth, VectorRecord, decode_segment
+from durable_memory.domain.semantic.segment import FloatWidth, VectorRecord, checksum, decode_segment
 
 _RECORD_BYTES: Final = 320
 """What a record takes beside its vector: ids, digest, and its places in tables."""
@@ -51,7 +51,11 @@ class Block:
     def decode(cls, entry: SegmentEntry, encoded: bytes) -> Block:
         """Raises: DATA_CORRUPTED if it is not what the manifest lists."""
         segment = decode_segment(encoded)
-        if len(segment.records) != entry.record_count or len(encoded) != entry.nbytes:
+        if (len(segment.records), len(encoded), checksum(encoded)) != (
+            entry.record_count,
+            entry.nbytes,
+            entry.checksum,
+        ):
             raise DomainError(Reason.DATA_CORRUPTED, "a vector segment is not the one listed", what="segment")
         stored = "<f2" if segment.width is FloatWidth.FLOAT16 else "<f4"
         matrix = np.frombuffer(segment.vectors, dtype=stored).reshape(-1, segment.dimension).astype(np.float32)
