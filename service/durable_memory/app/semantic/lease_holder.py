@@ -8,8 +8,8 @@ that slept through all of this is refused by its fence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from durable_memory.domain.errors import DomainError, Reason
@@ -66,10 +66,13 @@ class LeaseHolder:
         work = asyncio.current_task()
         if work is None:
             raise AssertionError("a lease is held by a task")
-        lost: list[DomainError] = []
+        lost: list[Exception] = []
 
         async def keep() -> None:
-            lost.append(await self._keep(lease, trusted_until, on_renewed))
+            try:
+                lost.append(await self._keep(lease, trusted_until, on_renewed))
+            except Exception as error:  # noqa: BLE001 - raised where the work is: nothing may go on without renewals
+                lost.append(error)
             self._observer.lease_lost()
             work.cancel()
 
@@ -82,9 +85,13 @@ class LeaseHolder:
             raise
         finally:
             keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-            if not lost:
-                await asyncio.shield(self._release(lease))
+            await asyncio.shield(self._end(lease, keeper, lost))
+
+    async def _end(self, lease: Lease, keeper: asyncio.Task[None], lost: Sequence[Exception]) -> None:
+        """Give the lease back if it is ours still, whoever leaves meanwhile."""
+        await asyncio.gather(keeper, return_exceptions=True)
+        if not lost:
+            await self._release(lease)
 
     async def _acquire(self, partition: Partition) -> tuple[Lease, float]:
         """A lease whose fence is recorded as the highest, and until when it is trusted."""
@@ -142,12 +149,9 @@ class LeaseHolder:
         return started + self.ttl_seconds * (1 - _MARGIN_SHARE)
 
     async def _release(self, lease: Lease) -> None:
-        try:
+        # Where it cannot be given back it expires by itself; what was done under it is complete either way.
+        with suppress(DomainError):
             await self._leases.release(lease)
-        except DomainError as error:
-            # It expires by itself; what was done under it is complete either way.
-            if error.reason is not Reason.DEPENDENCY_UNAVAILABLE:
-                raise
 
 
 def _lost(lease: Lease, problem: str) -> DomainError:

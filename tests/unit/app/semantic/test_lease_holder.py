@@ -141,3 +141,50 @@ async def test_the_work_is_cancelled_as_soon_as_a_renewal_is_refused(timed: Plac
             async with timed.holder("two").hold(PARTITION):
                 await asyncio.Event().wait()
     assert await timed.owner() is None
+
+
+async def test_the_work_ends_with_a_defect_in_its_renewals_for_nothing_may_go_on_without_them(timed: Place) -> None:
+    timed.leases.before["renew"] = fails_once(KeyError("field"))
+    with pytest.raises(KeyError):
+        async with timed.holder(ttl_seconds=0.3).hold(PARTITION):
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("reason", [Reason.DEPENDENCY_UNAVAILABLE, Reason.NOT_SERVING, Reason.OUTCOME_UNKNOWN])
+async def test_work_that_is_done_is_done_whether_or_not_the_lease_can_be_given_back(
+    place: Place, reason: Reason
+) -> None:
+    place.leases.before["release"] = fails_once(DomainError(reason, "nobody answers"))
+    async with place.holder().hold(PARTITION):
+        pass
+    assert place.leases.calls["release"] == 1
+
+
+async def test_whoever_leaves_while_a_renewal_ends_keeps_no_lease(timed: Place) -> None:
+    renewing, stopped = Gate(), asyncio.Event()
+
+    async def slow_to_stop() -> None:
+        try:
+            await renewing()
+        except asyncio.CancelledError:
+            stopped.set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            raise
+
+    timed.leases.before["renew"] = slow_to_stop
+
+    async def hold() -> None:
+        async with timed.holder(ttl_seconds=6.0).hold(PARTITION):
+            await renewing.reached.wait()
+
+    work = asyncio.create_task(hold())
+    await stopped.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+    async def is_free() -> bool:
+        return await timed.owner() is None
+
+    await wait_until_async(is_free, 2.0)
