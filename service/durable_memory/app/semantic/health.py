@@ -35,6 +35,9 @@ server's health down for all."""
 _PARTITIONS: Final = 10_000
 _LOOKED_AT_AGAIN: Final = 32
 _PROBE: Final = "health"
+_UNREADABLE: Final = VectorKey(0, "")
+"""No manifest has it, so that any that can be read is another."""
+
 _WELL: Final = frozenset({EmbeddingFailure.RATE_LIMITED})
 """Failures of a provider that works."""
 
@@ -86,6 +89,10 @@ class SemanticHealth:
     def damaged(self, partition: Partition, manifest: Manifest) -> None:
         """A segment of what is published is missing, or not what it was."""
         self._mark(partition, IndexState.CORRUPTED, VectorKey.of(manifest))
+
+    def unreadable(self, partition: Partition) -> None:
+        """The manifest of what is published cannot be read."""
+        self._mark(partition, IndexState.CORRUPTED, _UNREADABLE)
 
     def unembedded(self, partition: Partition, count: int) -> None:
         """So many ACTIVE memories have no vector of their present text."""

@@ -139,7 +139,7 @@ class SemanticSearch:
                 return _nothing(await asyncio.shield(question.manifest), question.bounds)
             return await self._found(question, vectors, view, vector)
         except DomainError as error:
-            raise SemanticUnavailableError(_cause(error)) from error
+            raise self._unavailable(question.partition, error) from error
 
     async def standing(self, question: SemanticQuestion, view: View, node_id: str) -> SemanticStanding:
         """How one node stands in the branch, before its floor and its cut.
@@ -161,7 +161,7 @@ class SemanticSearch:
             scores = await self._products.scores(vectors, vector)
             return await self._placed(question, view, vectors, binding, vector, scores, number)
         except DomainError as error:
-            raise SemanticUnavailableError(_cause(error)) from error
+            raise self._unavailable(question.partition, error) from error
 
     async def close(self) -> None:
         """Stop what belongs to no recall."""
@@ -218,6 +218,13 @@ class SemanticSearch:
         while len(self._verified) > _PARTITIONS_REMEMBERED:
             del self._verified[next(iter(self._verified))]
         return state.manifest
+
+    def _unavailable(self, partition: Partition, error: DomainError) -> SemanticUnavailableError:
+        if error.reason is not Reason.DATA_CORRUPTED:
+            return SemanticUnavailableError(DegradationReason.INDEX_UNAVAILABLE)
+        if error.metadata.get("what") == "manifest":
+            self._health.unreadable(partition)
+        return SemanticUnavailableError(DegradationReason.INDEX_CORRUPTED)
 
     # Candidates, and those that stand
 
@@ -351,9 +358,3 @@ def _nothing(manifest: Manifest | None, bounds: SemanticBounds) -> SemanticFound
             unindexed_active=0,
         ),
     )
-
-
-def _cause(error: DomainError) -> DegradationReason:
-    if error.reason is Reason.DATA_CORRUPTED:
-        return DegradationReason.INDEX_CORRUPTED
-    return DegradationReason.INDEX_UNAVAILABLE

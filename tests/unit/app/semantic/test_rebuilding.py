@@ -9,6 +9,7 @@ import pytest
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic.partition_state import IndexState
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.refusals import manifest_unreadable
 from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
     ABOUT_RAIN,
@@ -47,7 +48,17 @@ def damaged(backing: Backing) -> None:
     backing.damage_segments()
 
 
-@pytest.mark.parametrize("happened", [lost, damaged])
+def unreadable(backing: Backing) -> None:
+    """The manifest, until it is cleared away."""
+
+    async def hook() -> None:
+        if not backing.index.calls["clear"]:
+            raise manifest_unreadable()
+
+    backing.index.before["manifest"] = hook
+
+
+@pytest.mark.parametrize("happened", [lost, damaged, unreadable])
 async def test_what_a_recall_found_unfit_is_built_again_once_and_without_the_provider(
     semantic: SemanticWorld, successor: SemanticWorld, backing: Backing, happened: Callable[[Backing], None]
 ) -> None:
