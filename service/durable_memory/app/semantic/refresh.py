@@ -8,11 +8,10 @@ part, and a crash at any point is completed or undone by whoever comes next.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.index_delta import (
@@ -24,6 +23,7 @@ from durable_memory.app.semantic.index_delta import (
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.passages import Passages, Refusals
+from durable_memory.app.semantic.publishing import published, put_on_record, to_its_end
 from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
@@ -44,10 +44,8 @@ from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import Consistency, Publication, VectorIndex
 
 _FOLDS: Final = 3
-_PUBLISH_ATTEMPTS: Final = 3
 _STARTS: Final = 3
 _TRUE: Final = "true"
-_UNANSWERED: Final = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UNKNOWN})
 
 
 class RefreshPhase(StrEnum):
@@ -71,7 +69,7 @@ class RefreshProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshLimits:
-    """Bounds of one partition, and the form in which it is stored."""
+    """Bounds of one partition, and the width of the floats in which a new one, or one written anew, is stored."""
 
     max_records: int = 100_000
     max_bytes: int = 512 * 1024 * 1024
@@ -90,8 +88,6 @@ class Granted:
 
 
 Report = Callable[[RefreshProgress], Awaitable[None]]
-
-_T = TypeVar("_T")
 
 
 class RefreshService:
@@ -326,7 +322,10 @@ class _Refresh:
     # Publication
 
     async def _publish(self, state: PartitionState, view: VectorView | None, delta: IndexDelta, head: Head) -> Receipt:
-        laid_out = await asyncio.to_thread(self._lay_out, view, delta)
+        descriptor = self._descriptor(state.manifest)
+        if state.manifest is not None and state.manifest.descriptor != descriptor:
+            state = await self._cleared(state)
+        laid_out = await asyncio.to_thread(self._lay_out, view, delta, descriptor.width)
         self._check_budget(live_records(laid_out.entries), sum(entry.nbytes for entry in laid_out.entries))
         await self._report(RefreshProgress(phase=RefreshPhase.STAGING, done=len(delta.wanted), total=len(delta.wanted)))
         for segment_id, encoded in laid_out.staged.items():
@@ -336,7 +335,7 @@ class _Refresh:
             partition=self._partition,
             lease=self._lease,
             expected_index_revision=state.index_revision,
-            descriptor=self._descriptor(),
+            descriptor=descriptor,
             segments=laid_out.entries,
             staged_ids=frozenset(laid_out.staged),
             source_history_id=head.history_id,
@@ -356,25 +355,29 @@ class _Refresh:
             started_at=self._service._clock.now(),
         )
         await self._records.write_intent(self._partition, intent)
-        receipt = await _to_its_end(self._settle(publication, intent))
+        receipt = await to_its_end(self._settle(publication, intent))
         await self._report(RefreshProgress(phase=RefreshPhase.PUBLISHED))
         return receipt
 
     async def _settle(self, publication: Publication, intent: Intent) -> Receipt:
         """Publish and write the receipt of it."""
-        manifest = await self._published(publication)
+        manifest = await published(self._index, publication)
         self._staged.clear()
-        receipt = self._receipt_of(intent, manifest)
-        await self._records.write_receipt(self._partition, receipt)
-        return receipt
+        return await put_on_record(self._records, self._partition, self._receipt_of(intent, manifest))
 
-    def _lay_out(self, view: VectorView | None, delta: IndexDelta) -> StagedSegments:
+    async def _cleared(self, state: PartitionState) -> PartitionState:
+        """Nothing is there any more, so that what comes next may have another form."""
+        self._service._vectors.drop(self._partition)
+        await self._index.clear(self._partition, self._lease)
+        return replace(state, manifest=None)
+
+    def _lay_out(self, view: VectorView | None, delta: IndexDelta, width: FloatWidth) -> StagedSegments:
         return lay_out(
             view,
             delta,
             self._passages.found,
             dimension=self._generation.dimension,
-            width=self._service._limits.width,
+            width=width,
             new_ids=iter(lambda: self._service._ids.random_hex(12), None),
         )
 
@@ -400,16 +403,6 @@ class _Refresh:
                     limit=limit,
                     actual=actual,
                 )
-
-    async def _published(self, publication: Publication) -> Manifest:
-        """Publish; a lost answer is asked for again with the same nonce, which gives the first result."""
-        for attempt in range(1, _PUBLISH_ATTEMPTS + 1):
-            try:
-                return await self._index.publish(publication)
-            except DomainError as error:
-                if error.reason not in _UNANSWERED or attempt == _PUBLISH_ATTEMPTS:
-                    raise
-        raise AssertionError("every attempt returns or raises")
 
     # Receipts
 
@@ -471,25 +464,15 @@ class _Refresh:
     def _milliseconds(self) -> int:
         return round(1_000 * (self._service._clock.monotonic() - self._started))
 
-    def _descriptor(self) -> Descriptor:
+    def _descriptor(self, manifest: Manifest | None) -> Descriptor:
+        """All vectors of a partition are stored in one width: that of those that are there, unless all are written anew
+        because somebody wants it so. So servers whose settings differ for a while do not write it anew in turns."""
+        width = self._service._limits.width
+        if manifest is not None and not self._rebuild:
+            width = manifest.descriptor.width
         return Descriptor(
             dimension=self._generation.dimension,
             metric=self._generation.metric.value,
             normalization=self._generation.normalization.value,
-            width=self._service._limits.width,
+            width=width,
         )
-
-
-async def _to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """What `work` returns. A cancellation is obeyed when it has ended: what it does cannot be taken back, and what has
-    happened has to be on record."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # seen: whoever cancelled is told of that, and the next refresh finds how it ended
-        raise

@@ -13,6 +13,7 @@ from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
+from durable_memory.app.semantic.publishing import put_on_record, to_its_end
 from durable_memory.app.semantic.refresh import Granted, RefreshService, Report
 from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
@@ -169,13 +170,11 @@ class SemanticService:
     async def clear(self, call: Call) -> Receipt:
         """Forget the published vectors. Recall goes on lexically; the next refresh builds from cached vectors.
 
-        Raises: LEASE_HELD, LEASE_FENCED.
+        Raises: LEASE_HELD, LEASE_FENCED, OUTCOME_UNKNOWN where nobody answered, or it cannot be put on record.
         """
         partition = self._partition(call)
         async with self._holder.hold(partition) as lease:
             head = await self._store.head(call.namespace)
-            await self._index.clear(partition, lease)
-            self._vectors.drop(partition)
             receipt = Receipt(
                 authority_digest=partition.authority_digest,
                 fence=lease.fence,
@@ -189,8 +188,13 @@ class SemanticService:
                 work=RefreshWork(),
                 at=self._clock.now(),
             )
-            await self._records.write_receipt(partition, receipt)
-            return receipt
+
+            async def cleared() -> Receipt:
+                await self._index.clear(partition, lease)
+                self._vectors.drop(partition)
+                return await put_on_record(self._records, partition, receipt)
+
+            return await to_its_end(cleared())
 
     async def set_schedule(
         self, call: Call, *, interval_seconds: float | None, on_change_delay_seconds: float | None
