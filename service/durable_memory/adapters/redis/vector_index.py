@@ -6,6 +6,7 @@ the script then makes sure that it is still that manifest.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -39,6 +40,9 @@ _SEGMENTS_PER_ROUND_TRIP: Final = 16
 _MOST_READS_AGAIN: Final = 3
 _SCAN_COUNT: Final = 1000
 
+_MANIFESTS_REMEMBERED: Final = 1_000
+"""Partitions whose last manifest is kept as it was decoded."""
+
 
 class RedisVectorIndex:
     """`VectorIndex` on a connection that opens and closes with it.
@@ -52,6 +56,7 @@ class RedisVectorIndex:
         self._connection = connection
         self._grace = milliseconds(connection.settings.replaced_grace_seconds)
         self._transfer_timeout = connection.settings.transfer_timeout_seconds
+        self._decoded: OrderedDict[str, tuple[Fields, Manifest | None]] = OrderedDict()
 
     @property
     def connections(self) -> int:
@@ -69,7 +74,18 @@ class RedisVectorIndex:
     # Reading
 
     async def manifest(self, partition: Partition) -> Manifest | None:
-        return parse_manifest(await self._fields(partition))
+        """Read anew each time, and decoded where it is not byte for byte what was read the last time."""
+        fields = await self._fields(partition)
+        known = self._decoded.get(partition.name)
+        if known is not None and known[0] == fields:
+            self._decoded.move_to_end(partition.name)
+            return known[1]
+        manifest = parse_manifest(fields)
+        self._decoded[partition.name] = (fields, manifest)
+        self._decoded.move_to_end(partition.name)
+        if len(self._decoded) > _MANIFESTS_REMEMBERED:
+            self._decoded.popitem(last=False)
+        return manifest
 
     async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
         found: list[Manifest | None] = []
