@@ -54,7 +54,12 @@ async def recall(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, metavar="1..100", help="The most hits")] = 5,
     min_score: Annotated[
-        float | None, typer.Option(metavar="0..1", show_default=False, help="The lowest lexical score")
+        float | None,
+        typer.Option(
+            metavar="0..1",
+            show_default=False,
+            help="The least part of the query that a hit by words must match; hits by meaning stay",
+        ),
     ] = None,
     related: Annotated[
         int, typer.Option(min=0, max=64, metavar="0..64", help="How many related memories to read too")
