@@ -6,6 +6,7 @@ best; these are scored again in float64, summed in one fixed order, and ranked b
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from durable_memory.app.semantic.products import rounding_error
 from durable_memory.app.semantic.vector_view import VectorView
 
 _ROWS_AT_ONCE: Final = 1_024
+
+_INLINE_NUMBERS: Final = 400_000
+"""Up to which records are scored again within three milliseconds: a hundred of them take a tenth of that."""
 
 
 class Nearest(NamedTuple):
@@ -39,6 +43,32 @@ def nearest(
         admitted: bool [records].
         count: 1 or more.
     """
+    return _best(vectors, question, _contenders(question, scores, admitted, count, least), count, least)
+
+
+async def nearest_of_any(
+    vectors: VectorView,
+    question: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    admitted: NDArray[np.bool_],
+    count: int,
+    least: float,
+) -> Nearest:
+    """As `nearest`; by another thread where very many records are about as near, as those of one and the same text."""
+    contenders = _contenders(question, scores, admitted, count, least)
+    if len(contenders) * len(question) <= _INLINE_NUMBERS:
+        return _best(vectors, question, contenders, count, least)
+    return await asyncio.to_thread(_best, vectors, question, contenders, count, least)
+
+
+def _contenders(
+    question: NDArray[np.float32],
+    scores: NDArray[np.float32],
+    admitted: NDArray[np.bool_],
+    count: int,
+    least: float,
+) -> NDArray[np.intp]:
+    """The numbers of those that can be among the best, ascending."""
     error = rounding_error(len(question))
     if least > -1.0:
         admitted = admitted & (scores >= least - error)
@@ -48,6 +78,12 @@ def nearest(
         # The best by true value are within an error of theirs, and so is the last of the best by `scores`.
         last = float(np.partition(reached, len(reached) - count)[len(reached) - count])
         numbers = numbers[reached >= last - 2 * error]
+    return numbers
+
+
+def _best(
+    vectors: VectorView, question: NDArray[np.float32], numbers: NDArray[np.intp], count: int, least: float
+) -> Nearest:
     similarities = exact_similarities(vectors, question, numbers)
     passing = similarities >= least
     numbers, similarities = numbers[passing], similarities[passing]

@@ -24,7 +24,7 @@ from durable_memory.app.recall_result import (
 from durable_memory.app.semantic.binding import Binding, Bindings, RecordState
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.manifest_reads import ManifestReads
-from durable_memory.app.semantic.nearest import Nearest, exact_similarities, nearest
+from durable_memory.app.semantic.nearest import Nearest, exact_similarities, nearest_of_any
 from durable_memory.app.semantic.partition_state import IndexState, judge
 from durable_memory.app.semantic.products import ProductQueue, rounding_error
 from durable_memory.app.semantic.query_vectors import QueryVector, QueryVectors
@@ -49,6 +49,9 @@ from durable_memory.ports.vector_index import VectorIndex
 
 _SPARE: Final = 12
 """Candidates beyond the limit that are looked at in the first go, so that a few stale ones cost no second."""
+
+_INLINE_RANKED: Final = 2_000
+"""Candidates up to which an order is made within three milliseconds: more are there where very many are as near."""
 
 _MANIFEST_ATTEMPTS: Final = 3
 _PARTITIONS_REMEMBERED: Final = 100_000
@@ -237,13 +240,16 @@ class SemanticSearch:
         limit = question.bounds.candidate_limit
         count = limit + _SPARE
         while True:
-            candidates = nearest(vectors, vector, scores, admitted, count, question.bounds.min_similarity)
+            candidates = await nearest_of_any(vectors, vector, scores, admitted, count, question.bounds.min_similarity)
             await self._resolve(question.partition.namespace, view, vectors, binding, candidates.numbers)
             standing = binding.states[candidates.numbers] == RecordState.CURRENT
             if np.count_nonzero(standing) >= limit or len(candidates.numbers) < count:
                 break
             count *= 2
-        found, dropped, refilled = _cut(candidates, standing, limit, vectors, binding)
+        if len(standing) <= _INLINE_RANKED:
+            found, dropped, refilled = _cut(candidates, standing, limit, vectors, binding)
+        else:
+            found, dropped, refilled = await asyncio.to_thread(_cut, candidates, standing, limit, vectors, binding)
         searched = SemanticSearched(
             index_revision=vectors.key.index_revision,
             index_history_digest=vectors.key.history_digest,
@@ -271,8 +277,11 @@ class SemanticSearch:
         above = np.flatnonzero(admitted & (scores >= scores[number] - 2 * rounding_error(len(vector))))
         await self._resolve(question.partition.namespace, view, vectors, binding, above)
         above = above[binding.states[above] == RecordState.CURRENT]
-        similarities = await asyncio.to_thread(exact_similarities, vectors, vector, above)
-        ranked = _ranked(Nearest(above, similarities), vectors, binding)
+
+        def rank() -> list[Found]:
+            return _ranked(Nearest(above, exact_similarities(vectors, vector, above)), vectors, binding)
+
+        ranked = await asyncio.to_thread(rank)
         own = vectors.node_ids[number]
         place = next(place for place, hit in enumerate(ranked) if hit.node_id == own)
         cut = None
