@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
 
 from durable_memory.app.recall_result import (
     NOT_USED,
@@ -25,13 +27,14 @@ from durable_memory.app.semantic.search import (
     SemanticSearch,
     SemanticUnavailableError,
 )
-from durable_memory.app.views.index import Search, Standing
+from durable_memory.app.views.index import LexicalRanking, Search
 from durable_memory.app.views.search_queue import SearchQueue
+from durable_memory.app.views.selection import largest
 from durable_memory.app.views.view import View
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.domain.lexical.query import LexicalFilter, LexicalHit
+from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, Found, SemanticBranch
+from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, LexicalBranch, SemanticBranch
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration, semantic_not_configured
@@ -145,7 +148,7 @@ class Ranker:
                 bounds=SemanticBounds(candidate_limit=bound.candidate_limit, min_similarity=bound.min_similarity),
                 filter=question.filter,
                 manifest=manifest or search.read_manifest(partition),
-                vector=search.embed(generation, question.query),
+                vector=search.embed(question.namespace, generation, question.query),
             ),
         )
 
@@ -163,11 +166,11 @@ class Ranker:
         policy = question.policy
         if begun.semantic is None or begun.generation is None or self._search is None:
             words = await self._words(question, view, policy.max_results)
-            return self._lexical(words, policy, begun.without)
+            return self._lexical(view, words, policy, begun.without)
         ends_at = self._wait_ends_at(question)
         branch = asyncio.create_task(self._search.search(begun.semantic, view), name="semantic branch")
         branch.add_done_callback(_retrieve)
-        words = []
+        words = None
         try:
             if policy.mode is not RecallMode.SEMANTIC:
                 words = await self._words(question, view, BRANCH_CUT)
@@ -176,11 +179,11 @@ class Ranker:
             if policy.mode is not RecallMode.AUTO:
                 self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
                 raise semantic_unavailable(error.reason, policy.mode) from error
-            return self._lexical(words[: policy.max_results], policy, error.reason)
+            return self._lexical(view, words, policy, error.reason)
         finally:
             branch.cancel()  # what others share goes on
         limit = None if uncut else policy.max_results
-        if policy.mode is RecallMode.SEMANTIC:
+        if words is None:
             return _alone(view, semantic, limit)
         return _fused(view, words, semantic, policy.fusion_profile, begun.generation.similarity_floor, limit)
 
@@ -221,18 +224,20 @@ class Ranker:
             return now + (self._budget if left is None else min(self._budget, left * _SHARE_OF_DEADLINE))
         return None if left is None else now + left * _LAST_OF_DEADLINE
 
-    def _lexical(self, words: Sequence[LexicalHit], policy: RecallPolicy, without: DegradationReason | None) -> Ranking:
+    def _lexical(
+        self, view: View, words: LexicalRanking, policy: RecallPolicy, without: DegradationReason | None
+    ) -> Ranking:
         if without is not None:
             self._observer.recall_degraded(mode=policy.mode.name, reason=without.name)
         hits = tuple(
             Ranked(hit.node_id, hit.revision, hit.score, RecallChannel.LEXICAL, BranchScore(hit.rank, hit.score), None)
-            for hit in words
+            for hit in view.index.hits(words, policy.max_results)
         )
         return Ranking(
             hits=hits, mode=RecallMode.LEXICAL, degradation=None if without is None else degradation(without)
         )
 
-    async def _words(self, question: Question, view: View, limit: int) -> list[LexicalHit]:
+    async def _words(self, question: Question, view: View, limit: int) -> LexicalRanking:
         """The lexical branch, on the event loop where that is the cheaper place."""
         policy = question.policy
         search = Search(
@@ -247,8 +252,8 @@ class Ranker:
         )
         if len(question.query) * len(view.index) <= _INLINE_WORK:
             return await self._queue.search(view.index, search)
-        (hits,) = await asyncio.to_thread(view.index.search_all, [search])
-        return hits
+        (ranking,) = await asyncio.to_thread(view.index.rank_all, [search])
+        return ranking
 
 
 async def _result(branch: asyncio.Task[_T], ends_at: float | None) -> _T:
@@ -268,58 +273,54 @@ def _retrieve(branch: asyncio.Task[Any]) -> None:
 
 
 def _alone(view: View, semantic: SemanticFound, limit: int | None) -> Ranking:
+    names = view.index.named(semantic.numbers[:limit])
     hits = tuple(
-        Ranked(
-            hit.node_id,
-            _standing(view, hit.node_id).revision,
-            hit.score,
-            RecallChannel.SEMANTIC,
-            None,
-            BranchScore(rank, hit.score),
-        )
-        for rank, hit in enumerate(semantic.found[:limit], start=1)
+        Ranked(node_id, revision, score, RecallChannel.SEMANTIC, None, BranchScore(rank, score))
+        for rank, ((node_id, revision), score) in enumerate(zip(names, semantic.similarities, strict=False), start=1)
     )
     return Ranking(hits=hits, mode=RecallMode.SEMANTIC, degradation=None, semantic=semantic.searched)
 
 
 def _fused(
     view: View,
-    words: Sequence[LexicalHit],
+    words: LexicalRanking,
     semantic: SemanticFound,
     profile: str,
     similarity_floor: float,
     limit: int | None,
 ) -> Ranking:
-    branch = SemanticBranch(
-        found=semantic.found, candidate_limit=semantic.candidate_limit, similarity_floor=similarity_floor
+    """Of the documents of the view, which are named only where they are among the best."""
+    lexical = LexicalBranch(
+        nodes=words.numbers.tolist(),
+        scores=words.scores.tolist(),
+        matched_share=words.matched[0][1] if words.matched else 1.0,
     )
-    scores = FUSION_PROFILES[profile]([Found(hit.node_id, hit.score, hit.matched_share) for hit in words], branch)
-    by_words = {hit.node_id: hit for hit in words}
-    ranks = {hit.node_id: rank for rank, hit in enumerate(semantic.found, start=1)}
+    branch = SemanticBranch(
+        nodes=semantic.numbers,
+        cosines=semantic.similarities,
+        candidate_limit=semantic.candidate_limit,
+        similarity_floor=similarity_floor,
+    )
+    scores = FUSION_PROFILES[profile](lexical, branch)
+    best = _best(view, scores, limit)
+    by_words, by_vectors = _places(lexical.nodes, lexical.scores), _places(branch.nodes, branch.cosines)
     hits = []
-    for node_id, standing in _best(view, scores, limit):
-        word, rank = by_words.get(node_id), ranks.get(node_id)
-        hits.append(
-            Ranked(
-                node_id,
-                standing.revision,
-                scores[node_id],
-                _channel(word is not None, rank is not None),
-                None if word is None else BranchScore(word.rank, word.score),
-                None if rank is None else BranchScore(rank, semantic.found[rank - 1].score),
-            )
-        )
+    for number, (node_id, revision) in zip(best, view.index.named(best), strict=True):
+        word, vector = by_words.get(number), by_vectors.get(number)
+        channel = _channel(word is not None, vector is not None)
+        hits.append(Ranked(node_id, revision, scores[number], channel, word, vector))
     return Ranking(hits=tuple(hits), mode=RecallMode.HYBRID, degradation=None, semantic=semantic.searched)
 
 
-def _best(view: View, scores: Mapping[str, float], limit: int | None) -> list[tuple[str, Standing]]:
-    """The best `limit`; ties newer first, then by id. Only what can be among them is looked up in the view."""
-    if limit is not None and len(scores) > limit:
-        last = heapq.nlargest(limit, scores.values())[-1]
-        scores = {node_id: score for node_id, score in scores.items() if score >= last}
-    found = [(node_id, _standing(view, node_id)) for node_id in scores]
-    found.sort(key=lambda item: (-scores[item[0]], -item[1].updated, item[0]))
-    return found[:limit]
+def _best(view: View, scores: Mapping[int, float], limit: int | None) -> list[int]:
+    """The documents of the best `limit`; ties newer first, then by id."""
+    numbers = np.fromiter(scores.keys(), dtype=np.intp, count=len(scores))
+    values = np.fromiter(scores.values(), dtype=np.float64, count=len(scores))
+    if limit is not None and len(values) > limit:
+        kept = np.flatnonzero(values >= largest(values, limit))
+        numbers, values = numbers[kept], values[kept]
+    best: list[int] = numbers[view.index.ordered(numbers, values)[:limit]].tolist()
+    return best
 
 
 def degradation(reason: DegradationReason) -> Degradation:
@@ -347,14 +348,11 @@ _MESSAGES: Final = {
 }
 
 
+def _places(numbers: Sequence[int], scores: Sequence[float]) -> dict[int, BranchScore]:
+    return dict(zip(numbers, map(BranchScore, count(1), scores), strict=True))
+
+
 def _channel(by_words: bool, by_vectors: bool) -> RecallChannel:
     if by_words and by_vectors:
         return RecallChannel.HYBRID
     return RecallChannel.LEXICAL if by_words else RecallChannel.SEMANTIC
-
-
-def _standing(view: View, node_id: str) -> Standing:
-    standing = view.index.standing_of(node_id)
-    if standing is None:
-        raise AssertionError("a checked hit is ACTIVE in the view")
-    return standing

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.embedded_text import text_digest
 from durable_memory.domain.semantic.generation import Generation
 from durable_memory.ports.embedder import Embedder, EmbeddingError, EmbeddingFailure, Vector
@@ -21,13 +22,15 @@ _MOST_UNDER_WAY: Final = 512
 """Where so many different questions wait for a provider, another would wait in vain."""
 
 QueryVector = NDArray[np.float32]
-_Key = tuple[str, str]
+_Key = tuple[str, str, str, str]
 
 
 class QueryVectors:
-    """A least-recently-used cache under a byte budget, keyed by the model's identity and the digest of the text.
+    """A least-recently-used cache under a byte budget, keyed by tenant and principal, the model's identity, and the
+    digest of the text.
 
-    Only digests are kept, never texts. An embedding under way is a task of its own: it ends by the embedder's own
+    Nobody shares it with another principal: how long an answer takes would tell what others have asked. Only digests
+    are kept, never texts. An embedding under way is a task of its own: it ends by the embedder's own
     deadline and not with the recall that began it, so that those who share it get it, and whoever asks again finds it.
     """
 
@@ -49,11 +52,11 @@ class QueryVectors:
         """How many questions are with the embedder."""
         return len(self._under_way)
 
-    def begin(self, generation: Generation, query: str) -> asyncio.Future[QueryVector]:
+    def begin(self, namespace: Namespace, generation: Generation, query: str) -> asyncio.Future[QueryVector]:
         """The vector, float32 [dimension], L2-normalised; await it shielded. Fails with EmbeddingError."""
         if self._model is None or self._model[0] is not generation:
             self._model = (generation, generation.model_digest)
-        key = (self._model[1], text_digest(query))
+        key = (namespace.tenant_id, namespace.principal_id, self._model[1], text_digest(query))
         held = self._held.get(key)
         if held is not None:
             self._held.move_to_end(key)

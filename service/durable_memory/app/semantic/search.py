@@ -7,6 +7,7 @@ embedded is its current revision's. What fails is dropped and counted, and the n
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,7 @@ from durable_memory.app.semantic.query_vectors import QueryVector, QueryVectors
 from durable_memory.app.semantic.unindexed_counts import UnindexedCounts
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorKey, VectorView
+from durable_memory.app.views.index import LexicalIndex
 from durable_memory.app.views.revisions import RevisionCache
 from durable_memory.app.views.view import View
 from durable_memory.domain.errors import DomainError, Reason
@@ -38,7 +40,6 @@ from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef
 from durable_memory.domain.semantic.embedded_text import embedded_text, text_digest
-from durable_memory.domain.semantic.fusion import Found
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
 from durable_memory.ports.embedder import Embedder, EmbeddingError
@@ -69,9 +70,13 @@ class SemanticUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SemanticFound:
-    """Checked hits, best first, cut at `candidate_limit`, and what it took to find them. `score` is the cosine."""
+    """Checked hits, best first, cut at `candidate_limit`, and what it took to find them.
 
-    found: tuple[Found, ...]
+    `numbers` are the documents in the index of the view that was searched for, `similarities` their cosines.
+    """
+
+    numbers: Sequence[int]
+    similarities: Sequence[float]
     candidate_limit: int
     searched: SemanticSearched
 
@@ -126,9 +131,9 @@ class SemanticSearch:
         """Begin to read what is published now, beside the namespace's head, before anything else."""
         return self._manifests.begin(partition)
 
-    def embed(self, generation: Generation, query: str) -> asyncio.Future[QueryVector]:
-        """Begin to embed a question, unless it is known or under way."""
-        return self._queries.begin(generation, query)
+    def embed(self, namespace: Namespace, generation: Generation, query: str) -> asyncio.Future[QueryVector]:
+        """Begin to embed a question, unless its principal has asked it before or it is under way."""
+        return self._queries.begin(namespace, generation, query)
 
     async def search(self, question: SemanticQuestion, view: View) -> SemanticFound:
         """The best of the partition that pass filter, floor and checks, at most `candidate_limit`.
@@ -247,9 +252,9 @@ class SemanticSearch:
                 break
             count *= 2
         if len(standing) <= _INLINE_RANKED:
-            found, dropped, refilled = _cut(candidates, standing, limit, vectors, binding)
+            found, dropped, refilled = _cut(candidates, standing, limit, view.index, binding)
         else:
-            found, dropped, refilled = await asyncio.to_thread(_cut, candidates, standing, limit, vectors, binding)
+            found, dropped, refilled = await asyncio.to_thread(_cut, candidates, standing, limit, view.index, binding)
         searched = SemanticSearched(
             index_revision=vectors.key.index_revision,
             index_history_digest=vectors.key.history_digest,
@@ -259,7 +264,12 @@ class SemanticSearch:
             unindexed_active=await self._count_unindexed(question.partition, view, vectors),
         )
         self._observer.vectors_searched(searched=len(vectors), dropped=dropped, refilled=refilled)
-        return SemanticFound(found=found, candidate_limit=limit, searched=searched)
+        return SemanticFound(
+            numbers=found.numbers.tolist(),
+            similarities=found.similarities.tolist(),
+            candidate_limit=limit,
+            searched=searched,
+        )
 
     async def _placed(
         self,
@@ -278,18 +288,18 @@ class SemanticSearch:
         await self._resolve(question.partition.namespace, view, vectors, binding, above)
         above = above[binding.states[above] == RecordState.CURRENT]
 
-        def rank() -> list[Found]:
-            return _ranked(Nearest(above, exact_similarities(vectors, vector, above)), vectors, binding)
+        def rank() -> Nearest:
+            return _ranked(Nearest(above, exact_similarities(vectors, vector, above)), view.index, binding)
 
         ranked = await asyncio.to_thread(rank)
-        own = vectors.node_ids[number]
-        place = next(place for place, hit in enumerate(ranked) if hit.node_id == own)
+        place = int(np.flatnonzero(ranked.numbers == binding.numbers[number])[0])
+        similarity = ranked.similarities.item(place)
         cut = None
-        if ranked[place].score < question.bounds.min_similarity:
+        if similarity < question.bounds.min_similarity:
             cut = SemanticCut.MIN_SIMILARITY
         elif place >= question.bounds.candidate_limit:
             cut = SemanticCut.CANDIDATE_LIMIT
-        return SemanticStanding(state=VectorState.CURRENT, score=BranchScore(place + 1, ranked[place].score), cut=cut)
+        return SemanticStanding(state=VectorState.CURRENT, score=BranchScore(place + 1, similarity), cut=cut)
 
     async def _resolve(
         self,
@@ -318,8 +328,8 @@ class SemanticSearch:
 
 
 def _cut(
-    candidates: Nearest, standing: NDArray[np.bool_], limit: int, vectors: VectorView, binding: Binding
-) -> tuple[tuple[Found, ...], int, int]:
+    candidates: Nearest, standing: NDArray[np.bool_], limit: int, index: LexicalIndex, binding: Binding
+) -> tuple[Nearest, int, int]:
     """The hits, how many candidates were dropped on the way to the last of them, and how many took their places."""
     kept = np.flatnonzero(standing)
     end = len(standing)
@@ -328,23 +338,17 @@ def _cut(
         last = candidates.similarities[kept[limit - 1]]
         end = int(np.searchsorted(-candidates.similarities, -last, side="right"))
         kept = kept[kept < end]
-    ranked = _ranked(Nearest(candidates.numbers[kept], candidates.similarities[kept]), vectors, binding)
+    ranked = _ranked(Nearest(candidates.numbers[kept], candidates.similarities[kept]), index, binding)
     refilled = min(len(kept), limit) - int(np.count_nonzero(standing[:limit]))
-    return tuple(ranked[:limit]), end - int(np.count_nonzero(standing[:end])), refilled
+    hits = Nearest(ranked.numbers[:limit], ranked.similarities[:limit])
+    return hits, end - int(np.count_nonzero(standing[:end])), refilled
 
 
-def _ranked(records: Nearest, vectors: VectorView, binding: Binding) -> list[Found]:
-    """The most similar first; of equals the newer, then by id."""
-    updated = binding.updated[binding.numbers[records.numbers]].tolist()
-    node_ids = vectors.node_ids
-    rows = [
-        (-similarity, -time, node_ids[number])
-        for number, similarity, time in zip(
-            records.numbers.tolist(), records.similarities.tolist(), updated, strict=True
-        )
-    ]
-    rows.sort()
-    return [Found(node_id, -negated) for negated, _, node_id in rows]
+def _ranked(records: Nearest, index: LexicalIndex, binding: Binding) -> Nearest:
+    """Current records as documents of the index: the most similar first; of equals the newer, then by id."""
+    documents = binding.numbers[records.numbers]
+    order = index.ordered(documents, records.similarities)
+    return Nearest(documents[order], records.similarities[order])
 
 
 async def _vector(question: SemanticQuestion) -> QueryVector:
@@ -356,7 +360,8 @@ async def _vector(question: SemanticQuestion) -> QueryVector:
 
 def _nothing(manifest: Manifest | None, bounds: SemanticBounds) -> SemanticFound:
     return SemanticFound(
-        found=(),
+        numbers=(),
+        similarities=(),
         candidate_limit=bounds.candidate_limit,
         searched=SemanticSearched(
             index_revision=0 if manifest is None else manifest.index_revision,
