@@ -381,18 +381,21 @@ async def test_a_provider_that_names_a_time_is_given_it(make, provider, pauses, 
     assert seconds - 0.001 <= sum(pauses.seconds) <= max(seconds, 0.5) + 0.001
 
 
-async def test_a_long_time_is_not_waited_out_but_kept_by_everybody(make, provider, pauses, clock):
+@pytest.mark.parametrize(("asked", "given"), [("60", 60), ("1e12", 3_600)])
+async def test_a_long_time_is_not_waited_out_but_kept_by_everybody_for_an_hour_at_most(
+    make, provider, pauses, clock, asked, given
+):
     embedder = make(longest_pause_seconds=20)
     await embedder.open()
-    provider.script.append(says(429, {"Retry-After": "60"}))
+    provider.script.append(says(429, {"Retry-After": asked}))
     error = await _failure(embedder)
-    assert (error.failure, error.retry_after_seconds) == (EmbeddingFailure.RATE_LIMITED, 60)
+    assert (error.failure, error.retry_after_seconds) == (EmbeddingFailure.RATE_LIMITED, given)
     with pytest.raises(EmbeddingError) as refused:
         await embedder.embed_query("q")
     assert refused.value.failure is EmbeddingFailure.RATE_LIMITED
     assert len(provider.calls) == 2
     assert not pauses.seconds
-    clock.advance(timedelta(seconds=60))
+    clock.advance(timedelta(seconds=given))
     await embedder.embed_query("q")
 
 

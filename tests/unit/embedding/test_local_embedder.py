@@ -233,3 +233,16 @@ async def test_usage_counts_what_reached_the_model(embedder):
     await embedder.embed_passages(["a", "b", "c"])
     usage = embedder.usage
     assert (usage.calls - before[0], usage.inputs - before[1], usage.input_bytes - before[2]) == (2, 3, 9)
+
+
+async def test_whatever_an_engine_raises_is_a_failure_of_the_provider(embedder, model):
+    def fails(rows: np.ndarray) -> np.ndarray:
+        raise IndexError("token 17 of 'the vault opens at seven'")
+
+    model.changes = fails
+    for call in (embedder.embed_query("q"), embedder.embed_passages(["a"])):
+        with pytest.raises(EmbeddingError) as failed:
+            await call
+        assert failed.value.failure is EmbeddingFailure.UNREADABLE
+        assert "vault" not in str(failed.value)
+    assert embedder.usage.failures == {EmbeddingFailure.UNREADABLE: 2}

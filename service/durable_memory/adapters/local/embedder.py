@@ -117,7 +117,10 @@ class LocalEmbedder:
     ) -> list[Vector]:
         def work() -> list[Vector]:
             self._meter.called(texts)
-            rows = encode(texts)
+            try:
+                rows = encode(texts)
+            except Exception:  # noqa: BLE001 - engines raise what they like, in words that may quote the text
+                raise EmbeddingError(EmbeddingFailure.UNREADABLE, retryable=True) from None
             vectors = unit_vectors(rows, count=len(texts), dimension=dimension)
             # Both models make unit vectors; another one is memory that the engine never wrote.
             if np.abs(np.linalg.norm(rows, axis=1) - 1).max() > _NORM_TOLERANCE:

@@ -28,6 +28,9 @@ from durable_memory.ports.runtime import Clock
 _LOGGERS: Final = ("openai", "httpx2", "httpcore2")
 _ANSWER_BYTES_PER_NUMBER: Final = 28
 _ANSWER_BYTES_BESIDE: Final = 65_536
+_LONGEST_RETRY_AFTER_SECONDS: Final = 3_600.0
+"""A provider that names a longer time, by a mistake for one, is asked again after this one all the same."""
+
 _TOO_MANY_REQUESTS: Final = 429
 _TRY_AGAIN: Final = frozenset({408, 425})
 _SERVER_ERRORS: Final = 500
@@ -113,6 +116,10 @@ class Endpoint:
         )
 
     def _retry_after(self, headers: Mapping[str, str]) -> float | None:
+        asked = self._asked_for(headers)
+        return None if asked is None else min(asked, _LONGEST_RETRY_AFTER_SECONDS)
+
+    def _asked_for(self, headers: Mapping[str, str]) -> float | None:
         for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
             with suppress(ValueError):
                 seconds = float(headers.get(name, "")) * unit

@@ -8,12 +8,14 @@ generation, and so the start waits a little for it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from durable_memory.app.defects import exception_types, frames
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
@@ -193,10 +195,17 @@ class SemanticRuntime:
         )
         return True
 
-    async def _keep_trying(self, attempt: asyncio.Task[bool]) -> None:
+    async def _keep_trying(self, attempt: Awaitable[bool]) -> None:
         pause = _FIRST_RETRY_SECONDS
-        up = await attempt
-        while not up:
+        while not await _succeeds(attempt):
             await asyncio.sleep(pause)
             pause = min(pause * 2, _MOST_RETRY_SECONDS)
-            up = await self._come_up()
+            attempt = self._come_up()
+
+
+async def _succeeds(attempt: Awaitable[bool]) -> bool:
+    try:
+        return await attempt
+    except Exception as error:  # noqa: BLE001 - on record: the server serves already, and nobody else would try again
+        _log.error("semantic_defect", exceptions=exception_types(error), frames=frames(error))
+        return False

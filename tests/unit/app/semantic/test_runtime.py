@@ -29,10 +29,12 @@ class SlowToOpen(GatedEmbedder):
         super().__init__()
         self.released = asyncio.Event()
         self._ends = ends
+        self.failed = False
 
     async def open(self):
         await self.released.wait()
         if self._ends is not None:
+            self.failed = True
             raise self._ends
         return await super().open()
 
@@ -59,10 +61,14 @@ async def test_a_provider_that_is_slow_to_answer_holds_up_nothing_and_is_used_wh
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_provider_that_fails_after_the_start_is_asked_again(backing: Backing):
-    embedder = SlowToOpen(EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True))
+@pytest.mark.parametrize(
+    "failure", [EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True), ValueError("nobody expected this")]
+)
+async def test_a_provider_that_fails_after_the_start_is_asked_again(backing: Backing, failure: Exception):
+    embedder = SlowToOpen(failure)
     async with semantic_process(backing, "a", embedder) as world:
         embedder.released.set()
+        await wait_until_async(lambda: embedder.failed, 5.0, what="the failure")
         embedder._ends = None
         await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
 
