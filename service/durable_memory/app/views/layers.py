@@ -9,7 +9,7 @@ compacts, a change does it when the young segments have outgrown the base, so it
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -105,22 +105,23 @@ class LayerStack:
         layers: oldest first; a living id is in exactly one.
         totals: for each bm25f field.
         pinned: how many leading layers no change may merge: the base, and what a compaction is working on.
+        document_count: how many documents are alive.
     """
 
     profiles: frozenset[str]
     layers: tuple[Layer, ...] = ()
     totals: tuple[FieldTotals, ...] = (FieldTotals(),) * FIELD_COUNT
     pinned: int = 1
+    document_count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Once, because a recall asks for it many times, and layers may be many.
+        object.__setattr__(self, "document_count", sum(layer.document_count for layer in self.layers))
 
     @property
     def size(self) -> int:
         """How many numbers documents have, the dead included."""
         return self.layers[-1].start + len(self.layers[-1].segment) if self.layers else 0
-
-    @property
-    def document_count(self) -> int:
-        """How many documents are alive."""
-        return sum(layer.document_count for layer in self.layers)
 
     @property
     def nbytes(self) -> int:
