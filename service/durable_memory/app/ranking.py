@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -165,18 +164,18 @@ class Ranker:
         question = begun.question
         policy = question.policy
         if begun.semantic is None or begun.generation is None or self._search is None:
-            words = await self._words(question, view, policy.max_results)
-            return self._lexical(view, words, policy, begun.without)
+            found = await self._words(question, view, policy.max_results)
+            return self._lexical(view, found, policy, begun.without)
         ends_at = self._wait_ends_at(question)
         branch = asyncio.create_task(self._search.search(begun.semantic, view), name="semantic branch")
         branch.add_done_callback(_retrieve)
-        words = None
+        words: LexicalRanking | None = None
         try:
             if policy.mode is not RecallMode.SEMANTIC:
                 words = await self._words(question, view, BRANCH_CUT)
             semantic = await _result(branch, ends_at)
         except SemanticUnavailableError as error:
-            if policy.mode is not RecallMode.AUTO:
+            if policy.mode is not RecallMode.AUTO or words is None:
                 self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
                 raise semantic_unavailable(error.reason, policy.mode) from error
             return self._lexical(view, words, policy, error.reason)
@@ -303,10 +302,11 @@ def _fused(
     )
     scores = FUSION_PROFILES[profile](lexical, branch)
     best = _best(view, scores, limit)
-    by_words, by_vectors = _places(lexical.nodes, lexical.scores), _places(branch.nodes, branch.cosines)
+    by_words, by_vectors = _places(lexical.nodes), _places(branch.nodes)
     hits = []
     for number, (node_id, revision) in zip(best, view.index.named(best), strict=True):
-        word, vector = by_words.get(number), by_vectors.get(number)
+        word = _branch_score(by_words.get(number), lexical.scores)
+        vector = _branch_score(by_vectors.get(number), branch.cosines)
         channel = _channel(word is not None, vector is not None)
         hits.append(Ranked(node_id, revision, scores[number], channel, word, vector))
     return Ranking(hits=tuple(hits), mode=RecallMode.HYBRID, degradation=None, semantic=semantic.searched)
@@ -348,8 +348,12 @@ _MESSAGES: Final = {
 }
 
 
-def _places(numbers: Sequence[int], scores: Sequence[float]) -> dict[int, BranchScore]:
-    return dict(zip(numbers, map(BranchScore, count(1), scores), strict=True))
+def _places(numbers: Sequence[int]) -> dict[int, int]:
+    return dict(zip(numbers, range(len(numbers)), strict=True))
+
+
+def _branch_score(place: int | None, scores: Sequence[float]) -> BranchScore | None:
+    return None if place is None else BranchScore(place + 1, scores[place])
 
 
 def _channel(by_words: bool, by_vectors: bool) -> RecallChannel:

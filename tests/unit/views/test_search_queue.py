@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from durable_memory.app.views.index import LexicalIndex, Search
+from durable_memory.app.views.index import LexicalIndex, LexicalRanking, Search
 from durable_memory.app.views.search_queue import SearchQueue
 from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE
@@ -25,9 +25,9 @@ class CountingIndex(LexicalIndex):
     __slots__ = ("at_once",)
     at_once: list[int]
 
-    def search_all(self, searches: Sequence[Search]) -> list[list[LexicalHit]]:
+    def rank_all(self, searches: Sequence[Search]) -> list[LexicalRanking]:
         self.at_once.append(len(searches))
-        return super().search_all(searches)
+        return super().rank_all(searches)
 
 
 def index_of(count: int) -> CountingIndex:
@@ -67,6 +67,10 @@ def alone(index: LexicalIndex, search: Search) -> list[LexicalHit]:
     return index.search_all([search])[0]
 
 
+async def queued(queue: SearchQueue, index: LexicalIndex, search: Search) -> list[LexicalHit]:
+    return index.hits(await queue.search(index, search))
+
+
 @pytest.mark.parametrize("documents", [0, 1, 40, 30_000])
 def test_searches_together_find_what_each_finds_alone(documents: int) -> None:
     index = index_of(documents)
@@ -78,7 +82,7 @@ async def test_searches_that_arrive_together_are_answered_together() -> None:
     index, queue, many = index_of(200), SearchQueue(), searches(40)
     expected = [alone(index, search) for search in many]
     index.at_once.clear()
-    assert await asyncio.gather(*(queue.search(index, search) for search in many)) == expected
+    assert await asyncio.gather(*(queued(queue, index, search) for search in many)) == expected
     assert index.at_once == [16, 16, 8]
 
 
@@ -88,25 +92,25 @@ async def test_searches_wait_for_others_while_they_do_not_come_alone() -> None:
     async def later() -> list[LexicalHit]:
         for _ in range(3):
             await asyncio.sleep(0)
-        return await queue.search(index, other)
+        return await queued(queue, index, other)
 
     async def sizes() -> list[int]:
         index.at_once.clear()
-        await asyncio.gather(queue.search(index, one), later())
+        await asyncio.gather(queued(queue, index, one), later())
         return list(index.at_once)
 
     assert await sizes() == [2]
-    await queue.search(index, one)
+    await queued(queue, index, one)
     assert await sizes() == [1, 1]
     for _ in range(13):
-        await queue.search(index, one)
+        await queued(queue, index, one)
     assert await sizes() == [2], "the sixteenth looks whether others come by now"
     assert await sizes() == [2]
 
 
 async def test_searches_of_different_indexes_do_not_mix() -> None:
     small, large, queue, (search, *_) = index_of(20), index_of(200), SearchQueue(), searches(1)
-    found = await asyncio.gather(queue.search(small, search), queue.search(large, search))
+    found = await asyncio.gather(queued(queue, small, search), queued(queue, large, search))
     assert list(found) == [alone(small, search), alone(large, search)]
 
 
@@ -114,7 +118,7 @@ async def test_a_search_that_fails_fails_alone() -> None:
     index, queue, (good, *_) = index_of(20), SearchQueue(), searches(1)
     bad = Search(query="bada", profile="unknown", limit=1)
     first, second, third = await asyncio.gather(
-        queue.search(index, good), queue.search(index, bad), queue.search(index, good), return_exceptions=True
+        queued(queue, index, good), queued(queue, index, bad), queued(queue, index, good), return_exceptions=True
     )
     assert first == third == alone(index, good)
     assert isinstance(second, KeyError)
@@ -122,8 +126,8 @@ async def test_a_search_that_fails_fails_alone() -> None:
 
 async def test_a_caller_that_left_is_not_waited_for() -> None:
     index, queue, (one, other, *_) = index_of(200), SearchQueue(), searches(9)
-    leaving = asyncio.create_task(queue.search(index, one))
-    staying = asyncio.create_task(queue.search(index, other))
+    leaving = asyncio.create_task(queued(queue, index, one))
+    staying = asyncio.create_task(queued(queue, index, other))
     await asyncio.sleep(0)
     leaving.cancel()
     assert await staying == alone(index, other)

@@ -49,7 +49,6 @@ class Binding:
         live: bool [records], those that the vector view counts.
         numbers: intp [records], the document in the index; -1 where the node is not ACTIVE.
         states: uint8 [records], `RecordState`.
-        updated: int64 [documents of the index], microseconds since 1970.
         revisions: int64 [documents of the index].
         starts: intp [blocks], the number of each block's first record.
     """
@@ -58,7 +57,6 @@ class Binding:
     live: NDArray[np.bool_]
     numbers: NDArray[np.intp]
     states: NDArray[np.uint8]
-    updated: NDArray[np.int64]
     revisions: NDArray[np.int64]
     starts: NDArray[np.intp]
 
@@ -140,13 +138,12 @@ def bind(index: LexicalIndex, vectors: VectorView) -> Binding:
     for start, block in zip(starts.tolist(), vectors.blocks, strict=False):
         live[start + block.dead] = False
     revisions = _joined([segment.revisions for _, segment in layout])
-    updated = _joined([segment.updated for _, segment in layout])
     states = np.zeros(size, dtype=np.uint8)
     bound = np.flatnonzero(live & (numbers >= 0))
     of_records = _joined([block.revisions for block in vectors.blocks])
     same = of_records[bound] == revisions[numbers[bound]]
     states[bound] = np.where(same, RecordState.CURRENT, RecordState.MOVED)
-    return Binding(weakref.ref(index), live, numbers, states, updated, revisions, starts[:-1])
+    return Binding(weakref.ref(index), live, numbers, states, revisions, starts[:-1])
 
 
 def _look_up(segment: Segment, blocks: Sequence[Block]) -> None:

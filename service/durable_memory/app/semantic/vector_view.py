@@ -83,13 +83,12 @@ class Block:
 class VectorView:
     """All live vectors of a partition. Searching it is exact."""
 
-    __slots__ = ("__weakref__", "_node_ids", "blocks", "key", "manifest")
+    __slots__ = ("__weakref__", "blocks", "key", "manifest")
 
     def __init__(self, manifest: Manifest, blocks: Sequence[Block]) -> None:
         self.manifest: Final = manifest
         self.key: Final = VectorKey.of(manifest)
         self.blocks: Final = tuple(blocks)
-        self._node_ids: list[str] | None = None
 
     def __len__(self) -> int:
         return self.manifest.live_count
@@ -109,13 +108,6 @@ class VectorView:
     def vector(self, block: Block, node_id: str) -> NDArray[np.float32]:
         row: NDArray[np.float32] = block.matrix[block.rows[node_id]]
         return row
-
-    @property
-    def node_ids(self) -> Sequence[str]:
-        """Of all records, dead ones included, block by block."""
-        if self._node_ids is None:
-            self._node_ids = [record.node_id for block in self.blocks for record in block.records]
-        return self._node_ids
 
     def records(self) -> Iterator[VectorRecord]:
         """All live records."""

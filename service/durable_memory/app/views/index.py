@@ -15,7 +15,7 @@ from durable_memory.app.views.layers import Compaction, LayerStack
 from durable_memory.app.views.query_scores import QueryScores, best_of
 from durable_memory.app.views.scoring import TermScorer
 from durable_memory.app.views.segment import Segment
-from durable_memory.app.views.selection import best, passing
+from durable_memory.app.views.selection import best, named, ordered, passing
 from durable_memory.domain.lexical.document import IndexedDocument
 from durable_memory.domain.lexical.profiles import LEXICAL_PROFILES
 from durable_memory.domain.lexical.query import (
@@ -26,7 +26,10 @@ from durable_memory.domain.lexical.query import (
     most_selective_terms,
 )
 
-_NOTHING: Final[Iterable[tuple[tuple[str, ...], float]]] = repeat(((), 0.0))
+Matched = tuple[tuple[str, ...], float]
+"""The terms that a document matched, and their share of the query."""
+
+_NOTHING: Final[Iterable[Matched]] = repeat(((), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,19 @@ class Search:
     """How many of the best hits tell which terms they matched, and their share; for a hundred a tenth of the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """`updated` in microseconds since 1970."""
+@dataclass(frozen=True, slots=True, eq=False)
+class LexicalRanking:
+    """The documents that a search found, best first, for whoever makes hits of some of them only.
 
-    revision: int
-    updated: int
+    Attributes:
+        numbers: intp [found], within the index.
+        scores: float64 [found].
+        matched: of as many of the best as were asked for.
+    """
+
+    numbers: NDArray[np.intp]
+    scores: NDArray[np.float64]
+    matched: Sequence[Matched]
 
 
 class LexicalIndex:
@@ -97,13 +107,13 @@ class LexicalIndex:
         found = self._stack.find(node_id)
         return None if found is None else int(found[0].segment.revisions[found[1]])
 
-    def standing_of(self, node_id: str) -> Standing | None:
-        """What ties between nodes are broken by, and the revision that is indexed; `None` where it is not ACTIVE."""
-        found = self._stack.find(node_id)
-        if found is None:
-            return None
-        segment, number = found[0].segment, found[1]
-        return Standing(int(segment.revisions[number]), int(segment.updated[number]))
+    def named(self, numbers: Iterable[int]) -> list[tuple[str, int]]:
+        """Node ids and indexed revisions of documents, given as numbers of the index."""
+        return named(self._stack.layers, numbers)
+
+    def ordered(self, numbers: NDArray[np.intp], scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The places of `numbers` of the index, best score first; equal scores newer first, then by id."""
+        return ordered(self._stack.layers, numbers, scores)
 
     def layout(self) -> Sequence[tuple[int, Segment]]:
         """The segments, each with the number that its first document has in the index."""
@@ -176,19 +186,33 @@ class LexicalIndex:
         return self.search_all([search])[0]
 
     def search_all(self, searches: Sequence[Search]) -> list[list[LexicalHit]]:
-        """What `search` has for each. Together they take a half to two thirds of the time that they take alone.
+        """What `search` has for each, with terms for as many hits as each asks for; see `rank_all`."""
+        return [self.hits(ranking) for ranking in self.rank_all(searches)]
+
+    def hits(self, ranking: LexicalRanking, limit: int | None = None) -> list[LexicalHit]:
+        """The best `limit` documents of a ranking of this index as hits."""
+        names = self.named(ranking.numbers[:limit].tolist())
+        matched = chain(ranking.matched, _NOTHING)
+        found = zip(names, ranking.scores[:limit].tolist(), matched, strict=False)
+        return [
+            LexicalHit(node_id, revision, score, rank, terms, share)
+            for rank, ((node_id, revision), score, (terms, share)) in enumerate(found, start=1)
+        ]
+
+    def rank_all(self, searches: Sequence[Search]) -> list[LexicalRanking]:
+        """The rankings of all. Together they take a half to two thirds of the time that they take alone.
 
         Raises:
             KeyError: the index has no such profile.
         """
-        hits: list[list[LexicalHit]] = [[] for _ in searches]
+        rankings: dict[int, LexicalRanking] = {}
         for profile in {search.profile for search in searches}:
             places = [place for place, search in enumerate(searches) if search.profile == profile]
-            for place, found in zip(places, self._search([searches[place] for place in places], profile), strict=True):
-                hits[place] = found
-        return hits
+            ranked = self._search([searches[place] for place in places], profile)
+            rankings.update(zip(places, ranked, strict=True))
+        return [rankings[place] for place in range(len(searches))]
 
-    def _search(self, searches: Sequence[Search], profile: str) -> Iterator[list[LexicalHit]]:
+    def _search(self, searches: Sequence[Search], profile: str) -> Iterator[LexicalRanking]:
         layers = self._stack.layers
         queries = [self._scores(search.query, profile) for search in searches]
         for query, search in zip(queries, searches, strict=True):
@@ -204,13 +228,9 @@ class LexicalIndex:
             if search.min_relative_score > 0.0 and len(values):
                 reached = values >= search.min_relative_score * values.max()
                 numbers, values = numbers[reached], values[reached]
-            ranking = best(layers, numbers, values, search.limit)
-            told = [one.number for one in ranking[: search.with_terms]]
-            matched = chain(query.matched(told) if told else (), _NOTHING)
-            yield [
-                LexicalHit(one.node_id, one.revision, one.score, rank, terms, share)
-                for rank, (one, (terms, share)) in enumerate(zip(ranking, matched, strict=False), start=1)
-            ]
+            numbers, values = best(layers, numbers, values, search.limit)
+            told = numbers[: search.with_terms].tolist()
+            yield LexicalRanking(numbers, values, query.matched(told) if told else ())
 
     def explain(
         self,

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from durable_memory.app.views.index import LexicalIndex, Search
-from durable_memory.domain.lexical.query import LexicalHit
+from durable_memory.app.views.index import LexicalIndex, LexicalRanking, Search
 
 _TOGETHER: Final = 16
 """More take hardly less time each, and the event loop would stand still for longer."""
@@ -30,7 +29,7 @@ _PROBE: Final = 16
 class _Waiting:
     index: LexicalIndex
     search: Search
-    hits: asyncio.Future[list[LexicalHit]]
+    ranking: asyncio.Future[LexicalRanking]
 
 
 class SearchQueue:
@@ -40,8 +39,8 @@ class SearchQueue:
         self._waiting: list[_Waiting] = []
         self._alone = 0  # searches in a row
 
-    async def search(self, index: LexicalIndex, search: Search) -> list[LexicalHit]:
-        """What `index.search` has, on the event loop: for searches that are short.
+    async def search(self, index: LexicalIndex, search: Search) -> LexicalRanking:
+        """What `index.rank_all` has for it, on the event loop: for searches that are short.
 
         Raises: what that raises.
         """
@@ -50,7 +49,7 @@ class SearchQueue:
         self._waiting.append(waiting)
         if len(self._waiting) == 1:
             loop.call_soon(self._look, loop, 1, 0 if self._alone % _PROBE else _PATIENCE)
-        return await waiting.hits
+        return await waiting.ranking
 
     def _look(self, loop: asyncio.AbstractEventLoop, before: int, patience: int) -> None:
         """Answer, unless others keep arriving: there were `before` the last time."""
@@ -63,18 +62,18 @@ class SearchQueue:
             loop.call_soon(self._look, loop, len(self._waiting), _PATIENCE)
         self._alone = 0 if count > 1 else self._alone + 1
         for index in {id(one.index): one.index for one in waiting}.values():
-            _answer(index, [one for one in waiting if one.index is index and not one.hits.done()])
+            _answer(index, [one for one in waiting if one.index is index and not one.ranking.done()])
 
 
 def _answer(index: LexicalIndex, waiting: Sequence[_Waiting]) -> None:
     try:
-        found = index.search_all([one.search for one in waiting])
+        found = index.rank_all([one.search for one in waiting])
     except Exception as error:  # noqa: BLE001 - whatever it is, callers get it instead of waiting for ever
         if len(waiting) == 1:
-            waiting[0].hits.set_exception(error)
+            waiting[0].ranking.set_exception(error)
             return
         for one in waiting:  # one of them fails, and the others must not fail with it
             _answer(index, [one])
         return
-    for one, hits in zip(waiting, found, strict=True):
-        one.hits.set_result(hits)
+    for one, ranking in zip(waiting, found, strict=True):
+        one.ranking.set_result(ranking)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,17 +65,10 @@ def largest(values: NDArray[np.float64], rank: int) -> float:
     return ordered.item(len(values) - rank)
 
 
-class Best(NamedTuple):
-    """One of the best, and which document it is."""
-
-    number: int
-    score: float
-    node_id: str
-    revision: int
-
-
-def best(layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int) -> list[Best]:
-    """The `limit` best of `found`, best first; equal scores newer first, then by id.
+def best(
+    layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64], limit: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The `limit` best of `found` and their scores, best first; equal scores newer first, then by id.
 
     Args:
         found: numbers within the index, ascending.
@@ -86,24 +79,42 @@ def best(layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.fl
     found, scores = found[keep], scores[keep]
     if len(found) > limit + _FEW:
         found, scores = _best_of_each(layers, found, scores, limit)
-    ranked: list[tuple[float, int, str, int, int]] = []
-    start = 0
-    for layer, end in zip(layers, _ends(layers, found), strict=True):
-        if start < end:
-            segment, numbers = layer.segment, found[start:end]
-            places = numbers - layer.start
-            ids = segment.ids
-            ranked += zip(
-                (-scores[start:end]).tolist(),
-                (-segment.updated[places]).tolist(),
-                [ids[place] for place in places.tolist()],
-                numbers.tolist(),
-                segment.revisions[places].tolist(),
-                strict=True,
-            )
-        start = end
-    ranked.sort()
-    return [Best(number, -score, node_id, revision) for score, _, node_id, number, revision in ranked[:limit]]
+    order = ordered(layers, found, scores)[:limit]
+    return found[order], scores[order]
+
+
+def ordered(layers: Sequence[Layer], found: NDArray[np.intp], scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The places of `found`, best score first; equal scores newer first, then by id.
+
+    Args:
+        found: numbers within the index, in any order.
+        scores: of each of them.
+    """
+    if len(layers) == 1:  # where numbers are in the order of ids
+        return np.lexsort((found, -layers[0].segment.updated[found], -scores))
+    updated = np.empty(len(found), dtype=np.int64)
+    holders = np.searchsorted([layer.start for layer in layers], found, side="right") - 1
+    for place, layer in enumerate(layers):
+        held = (holders == place).nonzero()[0]
+        updated[held] = layer.segment.updated[found[held] - layer.start]
+    order = np.lexsort((-updated, -scores))
+    ranked, times = scores[order], updated[order]
+    if not ((ranked[1:] == ranked[:-1]) & (times[1:] == times[:-1])).any():
+        return order
+    ids = [node_id for node_id, _ in named(layers, found.tolist())]
+    by_id = np.empty(len(ids), dtype=np.intp)
+    by_id[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+    return np.lexsort((by_id, -updated, -scores))
+
+
+def named(layers: Sequence[Layer], found: Iterable[int]) -> list[tuple[str, int]]:
+    """Ids and revisions of documents, given as numbers within the index."""
+    starts = [layer.start for layer in layers]
+    names = []
+    for number in found:
+        layer = layers[bisect_right(starts, number) - 1]
+        names.append((layer.segment.ids[number - layer.start], layer.segment.revisions.item(number - layer.start)))
+    return names
 
 
 def _ends(layers: Sequence[Layer], found: NDArray[np.intp]) -> list[int]:

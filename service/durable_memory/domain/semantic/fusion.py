@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 CONVEX_PROFILE: Final = "dm.fusion.convex.v1"
 RRF_PROFILE: Final = "a3s.code.memory.hybrid.rrf-k60.v1"
@@ -26,27 +26,30 @@ _BELOW_FLOOR: Final = 1e-6
 
 _RRF_K: Final = 60
 
+N = TypeVar("N", bound=Hashable)
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One hit of one branch. Branches are given best first, after filters, floors and the re-check.
 
-    `matched_share` is of the best lexical hit the part of the query that it matched, 0..1; no other is looked at.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalBranch(Generic[N]):
+    """The lexical branch after filters and floors, best first; `nodes` is whatever tells nodes apart.
+
+    `matched_share` is of the best hit the part of the query that it matched, 0..1.
     """
 
-    node_id: str
-    score: float
+    nodes: Sequence[N]
+    scores: Sequence[float]
     matched_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticBranch:
-    """The semantic branch after its cut.
+class SemanticBranch(Generic[N]):
+    """The semantic branch after filters, floor, re-check and cut, best first, with the cosines.
 
     `candidate_limit` is where it was cut; `similarity_floor` is the generation's, for where fewer were found.
     """
 
-    found: Sequence[Found]
+    nodes: Sequence[N]
+    cosines: Sequence[float]
     candidate_limit: int
     similarity_floor: float
 
@@ -57,49 +60,61 @@ class SemanticBranch:
         Where not even the best of few reaches the model's floor, that floor says nothing of this query, and the last
         rank's is taken as well: otherwise none would count for anything beside the words.
         """
-        if len(self.found) >= self.candidate_limit or self.found[0].score - self.similarity_floor < _LEVEL:
-            return self.found[-1].score
+        if len(self.cosines) >= self.candidate_limit or self.cosines[0] - self.similarity_floor < _LEVEL:
+            return self.cosines[-1]
         return self.similarity_floor
 
 
-def convex(lexical: Sequence[Found], semantic: SemanticBranch) -> dict[str, float]:
+def convex(lexical: LexicalBranch[N], semantic: SemanticBranch[N]) -> dict[N, float]:
     """.75 of the lexical score relative to the best, .25 of the cosine between its floor and the best, each 0..1.
 
     The lexical part weighs less where even the best hit matched less than .4 of the query: in proportion. Where the
     best cosine is level with the floor, every semantic hit scores 1. A branch adds 0 for what it missed.
     """
-    scores: dict[str, float] = {}
-    kept = lexical[:BRANCH_CUT]
+    scores: dict[N, float] = {}
+    kept = lexical.scores[:BRANCH_CUT]
     if kept:
-        weight = _LEXICAL_WEIGHT * min(kept[0].matched_share / _TELLING_SHARE, 1.0)
-        for hit in kept:
-            scores[hit.node_id] = weight * (hit.score / kept[0].score) if kept[0].score > 0.0 else 0.0
-    if semantic.found:
-        best, floor = semantic.found[0].score, semantic.floor
-        for hit in semantic.found:
-            share = _between(floor, hit.score, best)
-            scores[hit.node_id] = scores.get(hit.node_id, 0.0) + _SEMANTIC_WEIGHT * share
+        best = kept[0]
+        weight = _LEXICAL_WEIGHT * min(lexical.matched_share / _TELLING_SHARE, 1.0)
+        parts = [weight * (score / best) for score in kept] if best > 0.0 else [0.0] * len(kept)
+        scores = dict(zip(lexical.nodes, parts, strict=False))
+    if semantic.cosines:
+        shares = _shares(semantic.cosines, semantic.floor)
+        _add(scores, semantic.nodes, [_SEMANTIC_WEIGHT * share for share in shares])
     return scores
 
 
-def _between(floor: float, cosine: float, best: float) -> float:
-    """Where a cosine is on the way from the floor, 0 but for the order below it, to the best, 1."""
-    if best - floor < _LEVEL:
-        return 1.0
-    if cosine < floor:
-        return _BELOW_FLOOR * max(cosine + 1.0, 0.0) / max(floor + 1.0, _LEVEL)
-    return _BELOW_FLOOR + (1.0 - _BELOW_FLOOR) * min((cosine - floor) / (best - floor), 1.0)
+def _shares(cosines: Sequence[float], floor: float) -> list[float]:
+    """Where each is on the way from the floor, 0 but for the order below it, to the best, which is the first, 1."""
+    width = cosines[0] - floor
+    if width < _LEVEL:
+        return [1.0] * len(cosines)
+    below = max(floor + 1.0, _LEVEL)
+    return [
+        _BELOW_FLOOR * max(cosine + 1.0, 0.0) / below
+        if cosine < floor
+        else _BELOW_FLOOR + (1.0 - _BELOW_FLOOR) * ((cosine - floor) / width)
+        for cosine in cosines
+    ]
 
 
-def reciprocal_rank(lexical: Sequence[Found], semantic: SemanticBranch) -> dict[str, float]:
+def reciprocal_rank(lexical: LexicalBranch[N], semantic: SemanticBranch[N]) -> dict[N, float]:
     """1 / (60 + rank) from each branch, ranks from 1, equal weights."""
-    scores: dict[str, float] = {}
-    for branch in (lexical[:BRANCH_CUT], semantic.found):
-        for rank, hit in enumerate(branch, start=1):
-            scores[hit.node_id] = scores.get(hit.node_id, 0.0) + 1.0 / (_RRF_K + rank)
+    scores: dict[N, float] = {}
+    for nodes in (lexical.nodes[:BRANCH_CUT], semantic.nodes):
+        _add(scores, nodes, [1.0 / (_RRF_K + rank) for rank in range(1, len(nodes) + 1)])
     return scores
 
 
-FUSION_PROFILES: Final[Mapping[str, Callable[[Sequence[Found], SemanticBranch], dict[str, float]]]] = MappingProxyType(
-    {CONVEX_PROFILE: convex, RRF_PROFILE: reciprocal_rank}
-)
+def _add(scores: dict[N, float], nodes: Sequence[N], parts: Sequence[float]) -> None:
+    for node, part in zip(nodes, parts, strict=True):
+        scores[node] = scores.get(node, 0.0) + part
+
+
+class Fusion(Protocol):
+    """The score of every node that a branch found."""
+
+    def __call__(self, lexical: LexicalBranch[N], semantic: SemanticBranch[N], /) -> dict[N, float]: ...
+
+
+FUSION_PROFILES: Final[Mapping[str, Fusion]] = MappingProxyType({CONVEX_PROFILE: convex, RRF_PROFILE: reciprocal_rank})
