@@ -73,7 +73,8 @@ func (e *Error) Is(target error) bool {
 	return target == ErrUnavailable && e.outage
 }
 
-// Unwrap is context.Canceled or context.DeadlineExceeded where the caller's context ended the call.
+// Unwrap is context.Canceled where the caller's context ended the call, and context.DeadlineExceeded where the time for
+// it was up; else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // GRPCStatus is the status for code that speaks gRPC.
@@ -118,8 +119,12 @@ func failure(ctx context.Context, err error, tried attempted, headers ...metadat
 	// An answer speaks of its own attempt: what an attempt before it did, it does not know.
 	made.Definite = tried.requestID == "" || (known && row.Definite != nil && *row.Definite && made.Attempts == 1)
 	made.outage = row.Outage || (!known && code == codes.Unavailable)
-	if code == codes.Canceled || code == codes.DeadlineExceeded {
+	switch code {
+	case codes.Canceled:
 		made.cause = ctx.Err()
+	case codes.DeadlineExceeded:
+		// Also where the service noticed it first, a moment before ctx ends.
+		made.cause = context.DeadlineExceeded
 	}
 	return made
 }

@@ -88,6 +88,9 @@ type Node struct {
 func (n Node) Cited() Citation { return n.Citation }
 
 func nodeOf(message *pb.Node) Node {
+	if message == nil {
+		return Node{}
+	}
 	return Node{
 		ID:            message.GetId(),
 		Revision:      message.GetRevision(),

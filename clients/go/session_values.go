@@ -47,6 +47,9 @@ func (p Policy) toProto() *pb.RecallPolicy {
 }
 
 func policyFrom(message *pb.RecallPolicy) Policy {
+	if message == nil {
+		return Policy{}
+	}
 	policy := Policy{
 		Mode:             fromEnum[RecallMode](message.GetMode()),
 		MaxResults:       message.GetMaxResults(),

@@ -1,0 +1,146 @@
+package durablememory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	durablememory "durablememory.dev/go"
+	pb "durablememory.dev/go/durablememoryv1"
+	"durablememory.dev/go/internal/scripted"
+)
+
+const (
+	openSession  = "SessionService.OpenSession"
+	beginRun     = "SessionService.BeginRun"
+	endRun       = "SessionService.EndRun"
+	activeRecall = "RecallService.ActiveRecall"
+)
+
+var emptyWhenUnavailable = &durablememory.OpenSessionOptions{OnUnavailable: durablememory.EmptyWhenUnavailable}
+
+func openedSession() scripted.Answer {
+	return scripted.Reply(&pb.OpenSessionResponse{
+		Outcome: pb.OpenSessionOutcome_OPEN_SESSION_OUTCOME_OPENED,
+		Session: &pb.Session{
+			SessionId:     "assistant",
+			BindingDigest: "d1",
+			Binding:       &pb.SessionBinding{Namespace: &pb.NamespaceRef{TenantId: new("acme"), PrincipalId: new("user-1"), ScopeId: new("tests")}},
+		},
+	})
+}
+
+func begunRun() scripted.Answer {
+	return scripted.Reply(&pb.BeginRunResponse{Run: &pb.Run{SessionId: "assistant", RunId: "turn-1", Incarnation: "i", ContextId: "c1"}})
+}
+
+func TestAnOutageFailsARecallUnlessTheCallerChoseOtherwise(t *testing.T) {
+	client, server := scriptedClient(t)
+	server.Answers(openSession, openedSession())
+	session, err := client.OpenSession(t.Context(), "assistant", nil)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	server.Answers(activeRecall, unavailable)
+	if _, err := session.Recall(ctx, "tea", nil); !errors.Is(err, durablememory.ErrUnavailable) {
+		t.Errorf("expected an outage: %v", err)
+	}
+	recall, err := session.Recall(t.Context(), "tea", &durablememory.RecallOptions{OnUnavailable: durablememory.EmptyWhenUnavailable})
+	must(t, err)
+	equal(t, "unavailable", recall.Unavailable(), true)
+	equal(t, "its error is an outage", errors.Is(recall.Err, durablememory.ErrUnavailable), true)
+	equal(t, "namespace", recall.Namespace, testNamespace)
+}
+
+func TestASessionThatAnOutageKeptFromOpeningIsOpenedByTheNextRecall(t *testing.T) {
+	client, server := scriptedClient(t)
+	server.Answers(openSession, unavailable)
+	session, err := client.OpenSession(t.Context(), "", emptyWhenUnavailable)
+	must(t, err)
+	_, open := session.Info()
+	equal(t, "open", open, false)
+	run, err := session.BeginRun(t.Context(), "turn-1")
+	must(t, err)
+	equal(t, "evidence can name the turn", run.Evidence("x").URI, "session:"+session.ID()+"/turn/turn-1")
+	recall, err := run.Recall(t.Context(), "tea", nil)
+	must(t, err)
+	equal(t, "unavailable", recall.Unavailable(), true)
+	equal(t, "what an outage that lasts was asked", len(server.Asked(openSession)), 2)
+
+	must(t, rememberIt(t, client, nil)) // an answer: the outage is over
+	server.Answers(openSession, openedSession())
+	server.Answers(beginRun, begunRun())
+	recall, err = run.Recall(t.Context(), "tea", nil)
+	must(t, err)
+	equal(t, "unavailable", recall.Unavailable(), false)
+	equal(t, "context", run.ContextID(), "c1")
+	requests := server.Asked(openSession)
+	for _, asked := range requests {
+		request := asked.Requests[0].(*pb.OpenSessionRequest)
+		equal(t, "session id", request.GetSessionId(), session.ID())
+		equal(t, "request id", request.GetRequestId(), requests[0].Requests[0].(*pb.OpenSessionRequest).GetRequestId())
+	}
+	equal(t, "outcome", session.Outcome(), durablememory.OpenSessionOutcomeOpened)
+}
+
+func TestARefusalIsNoOutage(t *testing.T) {
+	client, server := scriptedClient(t, durablememory.WithOnUnavailable(durablememory.EmptyWhenUnavailable))
+	server.Answers(openSession, openedSession())
+	session, err := client.OpenSession(t.Context(), "assistant", nil)
+	must(t, err)
+	server.Answers(activeRecall, scripted.Refusal(9, "SESSION_CLOSED"))
+	if _, err := session.Recall(t.Context(), "tea", nil); !errors.Is(err, durablememory.ReasonSessionClosed) {
+		t.Errorf("expected SESSION_CLOSED: %v", err)
+	}
+}
+
+func TestWhoCanGoWithoutMemoryWaitsTwoSecondsForIt(t *testing.T) {
+	t.Parallel()
+	client, server := scriptedClient(t)
+	server.Answers(openSession, openedSession())
+	session, err := client.OpenSession(t.Context(), "assistant", emptyWhenUnavailable)
+	must(t, err)
+	server.Answers(activeRecall, scripted.Answer{Forever: true})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // as a handler of requests has
+	defer cancel()
+	started := time.Now()
+	recall, err := session.Recall(ctx, "tea", nil)
+	must(t, err)
+	equal(t, "unavailable", recall.Unavailable(), true)
+	if waited := time.Since(started); waited > 4*time.Second {
+		t.Errorf("waited %v", waited)
+	}
+	started = time.Now()
+	_, err = session.Recall(ctx, "tea", nil)
+	must(t, err)
+	if waited := time.Since(started); waited > time.Second {
+		t.Errorf("an outage that lasts is waited for again: %v", waited)
+	}
+}
+
+func TestACallerWhoLeavesDoesNotMakeAnOutageForTheOthers(t *testing.T) {
+	client, server := scriptedClient(t)
+	server.Answers(openSession, openedSession())
+	session, err := client.OpenSession(t.Context(), "assistant", emptyWhenUnavailable)
+	must(t, err)
+	server.Answers(activeRecall, scripted.Answer{Forever: true})
+	gone, cancel := context.WithCancel(t.Context())
+	go func() {
+		server.Await(gone, activeRecall, 1)
+		cancel()
+	}()
+	if _, err := session.Recall(gone, "tea", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("expected the caller's cancellation: %v", err)
+	}
+	hurried, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	recall, err := session.Recall(hurried, "tea", nil)
+	must(t, err)
+	equal(t, "unavailable", recall.Unavailable(), true)
+
+	server.Answers(activeRecall, scripted.Reply())
+	recall, err = session.Recall(t.Context(), "tea", nil)
+	must(t, err)
+	equal(t, "unavailable for the others", recall.Unavailable(), false)
+}
