@@ -74,21 +74,38 @@ class RedisConnection:
             await client.aclose()
 
     async def check(self) -> None:
-        """One round trip. Raises: NOT_SERVING (policy), DEPENDENCY_UNAVAILABLE, also of a replica."""
+        """One round trip, or two to a cluster.
+
+        Raises: NOT_SERVING (policy, shards), DEPENDENCY_UNAVAILABLE, also of a replica.
+        """
 
         async def ask(client: Client) -> list[dict[str, Any]]:
             pipeline = client.pipeline(transaction=False)
             pipeline.info("memory")
             pipeline.info("replication")
+            pipeline.info("cluster")
             return await pipeline.execute()
 
-        memory, replication = await self.call(ask)
+        memory, replication, cluster = await self.call(ask)
         policy = str(memory.get("maxmemory_policy", ""))
         if policy != _POLICY:
             # Any other one takes published segments away when memory runs short, one by one and without a word.
             raise not_serving("index", f"the index server's maxmemory-policy is not {_POLICY}", policy=policy)
         if replication.get("role") != "master":
             raise index_unavailable("the index server is a replica")
+        if int(cluster.get("cluster_enabled", 0)):
+            await self._require_one_shard()
+
+    async def _require_one_shard(self) -> None:
+        """All calls go to one server: one of several that share the keys would refuse those of the others."""
+
+        async def ask(client: Client) -> dict[str, str]:
+            answer: dict[str, str] = await client.execute_command("CLUSTER INFO")  # type: ignore[no-untyped-call]
+            return answer
+
+        shards = int((await self.call(ask)).get("cluster_size", 1))
+        if shards > 1:
+            raise not_serving("index", f"the index server is one of {shards} shards of a cluster", shards=str(shards))
 
     async def call(
         self,

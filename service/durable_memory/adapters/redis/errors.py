@@ -21,6 +21,7 @@ _REFUSED: Final = (
     exceptions.TryAgainError,
     exceptions.ClusterDownError,
     exceptions.MasterDownError,
+    exceptions.AskError,  # also MOVED: another server of its cluster has the key
 )
 """The server answered that it will not: what was asked for did not happen."""
 
