@@ -15,6 +15,8 @@ from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.ports.vector_index import VectorIndex
 
 _INLINE_BYTES: Final = 256 * 1024
+_VIEW_BYTES: Final = 4_096
+"""What a view takes beside its blocks: manifest, and its places in tables. One of an emptied index is nothing else."""
 
 
 class VectorCache:
@@ -25,11 +27,13 @@ class VectorCache:
         self._health = health
         self._budget = budget_bytes
         self._views: OrderedDict[str, VectorView] = OrderedDict()
+        self._bytes = 0
         self._loading: dict[str, tuple[VectorKey, asyncio.Task[VectorView]]] = {}
 
     @property
     def nbytes(self) -> int:
-        return sum(view.nbytes for view in self._views.values())
+        """Estimated bytes of memory; counted as views come and go, for there may be very many."""
+        return self._bytes
 
     @property
     def views(self) -> Collection[VectorView]:
@@ -62,7 +66,7 @@ class VectorCache:
 
     def drop(self, partition: Partition) -> None:
         """Forget a view whose index is not to be trusted."""
-        self._views.pop(partition.name, None)
+        self._let_go(partition.name)
 
     async def close(self) -> None:
         tasks = [task for _, task in self._loading.values()]
@@ -70,6 +74,7 @@ class VectorCache:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._views.clear()
+        self._bytes = 0
 
     async def _load(self, partition: Partition, manifest: Manifest) -> VectorView:
         previous = self._views.get(partition.name)
@@ -98,10 +103,16 @@ class VectorCache:
         held = self._views.get(name)
         if held is not None and _age(held) > _age(view):
             return  # an older manifest was slow to load
+        self._let_go(name)
         self._views[name] = view
-        self._views.move_to_end(name)
-        while self.nbytes > self._budget and len(self._views) > 1:
-            self._views.popitem(last=False)
+        self._bytes += _size(view)
+        while self._bytes > self._budget and len(self._views) > 1:
+            self._let_go(next(iter(self._views)))
+
+    def _let_go(self, name: str) -> None:
+        view = self._views.pop(name, None)
+        if view is not None:
+            self._bytes -= _size(view)
 
     def _loaded(self, name: str, task: asyncio.Task[VectorView]) -> None:
         loading = self._loading.get(name)
@@ -109,6 +120,10 @@ class VectorCache:
             del self._loading[name]
         if not task.cancelled():
             task.exception()  # every waiter gets it; where all have left, it is not "never retrieved"
+
+
+def _size(view: VectorView) -> int:
+    return view.nbytes + _VIEW_BYTES
 
 
 def _age(view: VectorView) -> tuple[int, int]:
