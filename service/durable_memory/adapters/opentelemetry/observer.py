@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from opentelemetry.metrics import Meter
-from opentelemetry.trace import Status, StatusCode, Tracer
+from opentelemetry.trace import SpanKind, Tracer
 
-from durable_memory.adapters.opentelemetry.timed_calls import SECONDS, outcome_of
+from durable_memory.adapters.opentelemetry.timed_calls import SECONDS, outcome_of, quiet_span
 from durable_memory.ports.observing import RefreshNotes
 from durable_memory.ports.runtime import Clock
 from durable_memory.ports.semantic_records import Receipt
@@ -86,24 +86,21 @@ class OpenTelemetryObserver:
         notes = RefreshNotes()
         started = self._clock.monotonic()
         outcome = ""
-        with self._tracer.start_as_current_span(
-            "semantic refresh",
-            attributes={"durable_memory.partition": partition, "durable_memory.authority_digest": authority_digest},
-            record_exception=False,  # their text may quote content
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield notes
-            except BaseException as error:
-                outcome = outcome_of(error)
-                span.set_attribute("error.type", outcome)
-                span.set_status(Status(StatusCode.ERROR))
-                raise
-            finally:
-                if notes.receipt is not None:
-                    outcome = "PUBLISHED" if _published(notes.receipt) else "UNCHANGED"
-                    span.set_attributes(_attributes(notes.receipt))
-                self._refreshes.record(self._clock.monotonic() - started, {"outcome": outcome or "INTERNAL"})
+        attributes = {"durable_memory.partition": partition, "durable_memory.authority_digest": authority_digest}
+        try:
+            with quiet_span(self._tracer, "semantic refresh", SpanKind.INTERNAL, attributes) as span:
+                try:
+                    yield notes
+                finally:
+                    if notes.receipt is not None:
+                        span.set_attributes(_attributes(notes.receipt))
+        except BaseException as error:
+            outcome = outcome_of(error)
+            raise
+        finally:
+            if notes.receipt is not None:
+                outcome = "PUBLISHED" if _published(notes.receipt) else "UNCHANGED"
+            self._refreshes.record(self._clock.monotonic() - started, {"outcome": outcome or "INTERNAL"})
 
 
 def _published(receipt: Receipt) -> bool:

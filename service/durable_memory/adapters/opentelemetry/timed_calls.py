@@ -34,6 +34,22 @@ def outcome_of(error: BaseException) -> str:
     return "INTERNAL"
 
 
+@contextmanager
+def quiet_span(
+    tracer: Tracer, name: str, kind: SpanKind, attributes: Mapping[str, str | int] | None = None
+) -> Iterator[Span]:
+    """A span that tells of an exception why, and never in its words: those may quote content."""
+    with tracer.start_as_current_span(
+        name, kind=kind, attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield span
+        except BaseException as error:
+            span.set_attribute("error.type", outcome_of(error))
+            span.set_status(Status(StatusCode.ERROR))
+            raise
+
+
 class TimedCalls:
     """Calls of one dependency. The spans are named `<dependency> <operation>`."""
 
@@ -53,19 +69,11 @@ class TimedCalls:
         """Around one call; `attributes` are for its span alone."""
         started = self._clock.monotonic()
         outcome = OK
-        with self._tracer.start_as_current_span(
-            f"{self._dependency} {operation}",
-            kind=SpanKind.CLIENT,
-            attributes=attributes,
-            record_exception=False,  # their text may quote content
-            set_status_on_exception=False,
-        ) as span:
-            try:
+        try:
+            with quiet_span(self._tracer, f"{self._dependency} {operation}", SpanKind.CLIENT, attributes) as span:
                 yield span
-            except BaseException as error:
-                outcome = outcome_of(error)
-                span.set_attribute("error.type", outcome)
-                span.set_status(Status(StatusCode.ERROR))
-                raise
-            finally:
-                self._duration.record(self._clock.monotonic() - started, {"operation": operation, "outcome": outcome})
+        except BaseException as error:
+            outcome = outcome_of(error)
+            raise
+        finally:
+            self._duration.record(self._clock.monotonic() - started, {"operation": operation, "outcome": outcome})

@@ -35,14 +35,14 @@ async def count_unindexed(
             after_node_id=after,
             limit=_PAGE,
         )
-        outdated += sum(_is_outdated(node, view) for node in nodes)
+        outdated += sum(is_outdated(node, view) for node in nodes)
         if len(nodes) < _PAGE:
             break
         after = nodes[-1].node_id
     return active_count - (manifest.live_count - outdated)
 
 
-def _is_outdated(node: NodeRevision, view: VectorView) -> bool:
+def is_outdated(node: NodeRevision, view: VectorView) -> bool:
     """Whether the index has a vector of the node that does not count any more."""
     found = view.find(node.node_id)
     return found is not None and (

@@ -7,10 +7,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from durable_memory.app.semantic.unindexed import is_outdated
 from durable_memory.app.semantic.vector_view import VectorKey, VectorView
 from durable_memory.app.views.view import View, ViewKey
-from durable_memory.domain.node import NodeStatus
-from durable_memory.domain.semantic.embedded_text import embedded_text, text_digest
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.store import Store
 
@@ -84,10 +83,7 @@ class UnindexedCounts:
             )
             for node in nodes:
                 outdated.discard(node.node_id)
-                found = vectors.find(node.node_id)
-                if found is not None and (
-                    node.status is not NodeStatus.ACTIVE or found[1].text_digest != text_digest(embedded_text(node))
-                ):
+                if is_outdated(node, vectors):
                     outdated.add(node.node_id)
             if len(nodes) < _PAGE:
                 break
