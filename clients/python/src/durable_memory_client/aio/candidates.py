@@ -13,6 +13,7 @@ from durable_memory_client.values.evidence import Decision, Evidence, decision_t
 from durable_memory_client.values.memory import Draft, DraftFields, Node, draft_of
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.results import Activated, Proposed, Rejected
+from durable_memory_client.values.wire import numbers_of, stated
 from durablememory.v1 import candidate_service_pb2 as pb
 
 
@@ -75,9 +76,10 @@ class CandidateCalls:
         """The candidates of the namespace, in id order."""
 
         async def fetch(page_token: str) -> Page[Node]:
-            request = pb.ListCandidatesRequest(
+            request = stated(
+                pb.ListCandidatesRequest,
                 namespace=self._namespace.to_proto(),
-                kinds=[kind.wire for kind in kinds],
+                kinds=numbers_of(NodeKind, kinds, "kinds"),
                 labels=labels or {},
                 include_surroundings=include_surroundings,
                 page_size=page_size,
@@ -123,7 +125,8 @@ class CandidateCalls:
         timeout: float | None = None,
     ) -> list[Activated]:
         """Make up to 128 candidates ACTIVE by one decision; one result each, in order, with the error if refused."""
-        request = pb.ActivateCandidatesRequest(
+        request = stated(
+            pb.ActivateCandidatesRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             items=[revision_ref(candidate) for candidate in candidates],
@@ -164,7 +167,8 @@ class CandidateCalls:
         timeout: float | None = None,
     ) -> list[Rejected]:
         """Reject up to 128 candidates by one decision; one result each, in order, with the error if refused."""
-        request = pb.RejectCandidatesRequest(
+        request = stated(
+            pb.RejectCandidatesRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             items=[revision_ref(candidate) for candidate in candidates],
@@ -182,8 +186,12 @@ class CandidateCalls:
         request_id: str | None,
         timeout: float | None,
     ) -> list[Proposed]:
-        request = pb.ProposeCandidatesRequest(
-            namespace=self._namespace.to_proto(), request_id=request_id, proposals=proposals, repropose=repropose
+        request = stated(
+            pb.ProposeCandidatesRequest,
+            namespace=self._namespace.to_proto(),
+            request_id=request_id,
+            proposals=proposals,
+            repropose=repropose,
         )
         response = await self._calls.unary(request, pb.ProposeCandidatesResponse, timeout=timeout)
         return Proposed.from_proto(response)

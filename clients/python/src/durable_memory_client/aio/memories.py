@@ -15,6 +15,7 @@ from durable_memory_client.values.memory import CitedMemory, Draft, DraftFields,
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.results import Put, Reactivated, Remembered, Retired, Revised, Superseded
 from durable_memory_client.values.times import to_timestamp
+from durable_memory_client.values.wire import number_of, optional_number, stated
 from durablememory.v1 import memory_service_pb2 as pb
 
 
@@ -40,7 +41,8 @@ class MemoryCalls:
         Raises: NodeAlreadyExistsError (`node_id` is taken), RevisionConflictError (the namespace moved),
         NamespaceTooLargeError.
         """
-        request = pb.RememberRequest(
+        request = stated(
+            pb.RememberRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             memory=draft_of(memory, **draft).to_proto(),
@@ -69,13 +71,14 @@ class MemoryCalls:
         Raises: InvalidFieldError (the node has another kind), RevisionConflictError, NodeFrozenError,
         NamespaceTooLargeError.
         """
-        request = pb.PutMemoryRequest(
+        request = stated(
+            pb.PutMemoryRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             node_id=node_id,
             memory=draft_of(memory, **draft).to_proto(),
             decision=decision_to_proto(decision),
-            revision_kind=None if revision_kind is None else revision_kind.wire,
+            revision_kind=optional_number(RevisionKind, revision_kind, "revision_kind"),
             expected_revision=expected_revision,
         )
         return Put.from_proto(await self._calls.unary(request, pb.PutMemoryResponse, timeout=timeout))
@@ -103,11 +106,12 @@ class MemoryCalls:
         Raises: NodeNotFoundError, RevisionConflictError (it has changed since), RevisionNotFoundError (the digest
         differs), NodeFrozenError, ChangeSetEmptyError, NamespaceTooLargeError.
         """
-        request = pb.ReviseMemoryRequest(
+        request = stated(
+            pb.ReviseMemoryRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             citation=citation_of(memory).to_proto(),
-            revision_kind=kind.wire,
+            revision_kind=number_of(RevisionKind, kind, "kind"),
             content=content,
             surroundings=surroundings_to_proto(surroundings),
             author=author,
@@ -134,7 +138,8 @@ class MemoryCalls:
 
         Raises: NodeNotFoundError, RevisionConflictError, RevisionNotFoundError, InvalidTransitionError.
         """
-        request = pb.RetireMemoryRequest(
+        request = stated(
+            pb.RetireMemoryRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             citation=citation_of(memory).to_proto(),
@@ -157,7 +162,8 @@ class MemoryCalls:
         Raises: NodeNotFoundError, RevisionConflictError, RevisionNotFoundError, InvalidTransitionError,
         NamespaceTooLargeError.
         """
-        request = pb.ReactivateMemoryRequest(
+        request = stated(
+            pb.ReactivateMemoryRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             citation=citation_of(memory).to_proto(),
@@ -182,7 +188,8 @@ class MemoryCalls:
         Raises: NodeNotFoundError, RevisionConflictError, RevisionNotFoundError, InvalidTransitionError,
         NodeAlreadyExistsError, NamespaceTooLargeError.
         """
-        request = pb.SupersedeMemoryRequest(
+        request = stated(
+            pb.SupersedeMemoryRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             citation=citation_of(memory).to_proto(),
@@ -198,5 +205,7 @@ class MemoryCalls:
         Raises: NodeNotFoundError, RevisionNotFoundError (no such revision, or its digest differs),
         ContentErasedError.
         """
-        request = pb.GetMemoryRequest(namespace=self._namespace.to_proto(), citation=citation_of(citation).to_proto())
+        request = stated(
+            pb.GetMemoryRequest, namespace=self._namespace.to_proto(), citation=citation_of(citation).to_proto()
+        )
         return CitedMemory.from_proto(await self._calls.unary(request, pb.GetMemoryResponse, timeout=timeout))

@@ -11,6 +11,7 @@ from durable_memory_client.values.access import UsageSummary
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.recall import Recall, RecallFilter, filter_to_proto
 from durable_memory_client.values.session import PolicyFields, policy_to_proto
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import recall_service_pb2 as pb
 
 
@@ -35,7 +36,8 @@ class RecallCalls:
 
         Raises: SemanticUnavailableError, NamespaceTooLargeError.
         """
-        request = pb.PreviewRecallRequest(
+        request = stated(
+            pb.PreviewRecallRequest,
             namespace=self._namespace.to_proto(),
             query=query,
             policy=policy_to_proto(policy),
@@ -51,8 +53,12 @@ class RecallCalls:
         """Admissions and uses per node revision, of some nodes (at most 128) or of all that have any."""
 
         async def fetch(page_token: str) -> Page[UsageSummary]:
-            request = pb.GetUsageSummaryRequest(
-                namespace=self._namespace.to_proto(), node_ids=node_ids, page_size=page_size, page_token=page_token
+            request = stated(
+                pb.GetUsageSummaryRequest,
+                namespace=self._namespace.to_proto(),
+                node_ids=node_ids,
+                page_size=page_size,
+                page_token=page_token,
             )
             response = await self._calls.unary(request, pb.GetUsageSummaryResponse, timeout=timeout)
             return Page(

@@ -15,6 +15,7 @@ from durable_memory_client.values.enums import NodeKind, NodeStatus
 from durable_memory_client.values.memory import Node
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.times import to_timestamp
+from durable_memory_client.values.wire import numbers_of, stated
 from durablememory.v1 import repository_service_pb2 as pb
 
 
@@ -40,7 +41,8 @@ class RepositoryCalls:
         ChangeSetEmptyError, EvidenceRequiredError, InvalidTransitionError, RelationInvalidError,
         NamespaceTooLargeError.
         """
-        request = pb.ApplyChangeSetRequest(
+        request = stated(
+            pb.ApplyChangeSetRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             operations=operations_to_proto(operations),
@@ -58,8 +60,11 @@ class RepositoryCalls:
 
         Raises: NodeNotFoundError (also when it did not exist yet), RevisionNotFoundError, HistoryCompactedError.
         """
-        request = pb.GetNodeRequest(
-            namespace=self._namespace.to_proto(), node_id=node_id, at_namespace_revision=at_namespace_revision
+        request = stated(
+            pb.GetNodeRequest,
+            namespace=self._namespace.to_proto(),
+            node_id=node_id,
+            at_namespace_revision=at_namespace_revision,
         )
         response = await self._calls.unary(request, pb.GetNodeResponse, timeout=timeout)
         return Node.from_proto(response.node)
@@ -77,7 +82,8 @@ class RepositoryCalls:
 
         Raises: RevisionNotFoundError, HistoryCompactedError.
         """
-        request = pb.BatchGetNodesRequest(
+        request = stated(
+            pb.BatchGetNodesRequest,
             namespace=self._namespace.to_proto(),
             node_ids=node_ids,
             at_namespace_revision=at_namespace_revision,
@@ -102,10 +108,11 @@ class RepositoryCalls:
         """The nodes of the namespace in id order, all pages at one namespace revision."""
 
         async def fetch(page_token: str) -> Page[Node]:
-            request = pb.ListNodesRequest(
+            request = stated(
+                pb.ListNodesRequest,
                 namespace=self._namespace.to_proto(),
-                statuses=[status.wire for status in statuses],
-                kinds=[kind.wire for kind in kinds],
+                statuses=numbers_of(NodeStatus, statuses, "statuses"),
+                kinds=numbers_of(NodeKind, kinds, "kinds"),
                 labels=labels or {},
                 at_namespace_revision=at_namespace_revision,
                 omit_content=omit_content,
@@ -128,7 +135,8 @@ class RepositoryCalls:
         """The revisions of a node, oldest first. Reading raises: NodeNotFoundError."""
 
         async def fetch(page_token: str) -> Page[Node]:
-            request = pb.ListRevisionsRequest(
+            request = stated(
+                pb.ListRevisionsRequest,
                 namespace=self._namespace.to_proto(),
                 node_id=node_id,
                 omit_content=omit_content,
@@ -149,7 +157,8 @@ class RepositoryCalls:
 
         Raises: NodeNotFoundError, RevisionNotFoundError, ContentErasedError.
         """
-        request = pb.GetRevisionRequest(
+        request = stated(
+            pb.GetRevisionRequest,
             namespace=self._namespace.to_proto(),
             citation=None if isinstance(revision, NodeRevision) else citation_of(revision).to_proto(),
             node_revision=revision.to_proto() if isinstance(revision, NodeRevision) else None,
@@ -163,7 +172,8 @@ class RepositoryCalls:
         """The change sets after a namespace revision, oldest first. Reading raises: HistoryCompactedError."""
 
         async def fetch(page_token: str) -> Page[ChangeSet]:
-            request = pb.ListChangeSetsRequest(
+            request = stated(
+                pb.ListChangeSetsRequest,
                 namespace=self._namespace.to_proto(),
                 after_namespace_revision=after_namespace_revision,
                 page_size=page_size,
@@ -192,17 +202,18 @@ class RepositoryCalls:
         """
         if (namespace_revision is None) == (request_id is None):
             raise ValueError("name the change set by either its namespace revision or its request id")
-        request = pb.GetChangeSetRequest(
+        request = stated(
+            pb.GetChangeSetRequest,
             namespace=self._namespace.to_proto(),
             namespace_revision=namespace_revision,
-            key=None if request_id is None else pb.ChangeSetKey(method=method, idempotency_key=request_id),
+            key=None if request_id is None else stated(pb.ChangeSetKey, method=method, idempotency_key=request_id),
         )
         response = await self._calls.unary(request, pb.GetChangeSetResponse, timeout=timeout)
         return ChangeSet.from_proto(response.change_set)
 
     async def get_change_token(self, *, timeout: float | None = None) -> ChangeToken:
         """Where the namespace stands."""
-        request = pb.GetChangeTokenRequest(namespace=self._namespace.to_proto())
+        request = stated(pb.GetChangeTokenRequest, namespace=self._namespace.to_proto())
         response = await self._calls.unary(request, pb.GetChangeTokenResponse, timeout=timeout)
         return ChangeToken.from_proto(response.change_token)
 
@@ -218,9 +229,10 @@ class RepositoryCalls:
 
         Reading raises: SnapshotTooLargeError, RevisionNotFoundError, HistoryCompactedError, IncompleteStreamError.
         """
-        request = pb.SnapshotRequest(
+        request = stated(
+            pb.SnapshotRequest,
             namespace=self._namespace.to_proto(),
-            statuses=[status.wire for status in statuses],
+            statuses=numbers_of(NodeStatus, statuses, "statuses"),
             at_namespace_revision=at_namespace_revision,
             omit_content=omit_content,
         )

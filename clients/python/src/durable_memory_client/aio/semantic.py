@@ -11,6 +11,7 @@ from durable_memory_client.values.enums import IndexConsistency
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.semantic import IndexStatus, MaintenanceHealth, RefreshReceipt, RefreshSchedule
 from durable_memory_client.values.times import to_duration
+from durable_memory_client.values.wire import number_of, stated
 from durablememory.v1 import semantic_service_pb2 as pb
 
 
@@ -37,18 +38,19 @@ class SemanticCalls:
         The session says which generation you count on. `rebuild` writes every segment anew, from cached vectors.
         Without a `timeout`, in seconds, it takes as long as it takes.
         """
-        request = pb.RefreshSemanticRecallRequest(
+        request = stated(
+            pb.RefreshSemanticRecallRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             session_id=session_id,
-            requirement=requirement.wire,
+            requirement=number_of(IndexConsistency, requirement, "requirement"),
             rebuild=rebuild,
         )
         return Refresh(self._calls, request, timeout)
 
     async def get_index_status(self, *, timeout: float | None = None) -> IndexStatus:
         """How the index stands, and how many ACTIVE memories it does not cover."""
-        request = pb.GetIndexStatusRequest(namespace=self._namespace.to_proto())
+        request = stated(pb.GetIndexStatusRequest, namespace=self._namespace.to_proto())
         response = await self._calls.unary(request, pb.GetIndexStatusResponse, timeout=timeout)
         return IndexStatus.from_proto(response.status)
 
@@ -56,8 +58,8 @@ class SemanticCalls:
         """The receipts of all refreshes, newest first."""
 
         async def fetch(page_token: str) -> Page[RefreshReceipt]:
-            request = pb.ListReceiptsRequest(
-                namespace=self._namespace.to_proto(), page_size=page_size, page_token=page_token
+            request = stated(
+                pb.ListReceiptsRequest, namespace=self._namespace.to_proto(), page_size=page_size, page_token=page_token
             )
             response = await self._calls.unary(request, pb.ListReceiptsResponse, timeout=timeout)
             return Page(
@@ -72,7 +74,7 @@ class SemanticCalls:
 
         Raises: LeaseHeldError (a refresh is running), LeaseFencedError.
         """
-        request = pb.ClearPartitionRequest(namespace=self._namespace.to_proto(), request_id=request_id)
+        request = stated(pb.ClearPartitionRequest, namespace=self._namespace.to_proto(), request_id=request_id)
         response = await self._calls.unary(request, pb.ClearPartitionResponse, timeout=timeout)
         return RefreshReceipt.from_proto(response.receipt)
 
@@ -88,7 +90,8 @@ class SemanticCalls:
 
         Raises: InvalidFieldError.
         """
-        request = pb.SetScheduleRequest(
+        request = stated(
+            pb.SetScheduleRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             interval=to_duration(interval),
@@ -99,6 +102,6 @@ class SemanticCalls:
 
     async def get_maintenance_health(self, *, timeout: float | None = None) -> MaintenanceHealth:
         """How the maintenance of the answering process is doing, and what became of the namespace's refreshes."""
-        request = pb.GetMaintenanceHealthRequest(namespace=self._namespace.to_proto())
+        request = stated(pb.GetMaintenanceHealthRequest, namespace=self._namespace.to_proto())
         response = await self._calls.unary(request, pb.GetMaintenanceHealthResponse, timeout=timeout)
         return MaintenanceHealth.from_proto(response)

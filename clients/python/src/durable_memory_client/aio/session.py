@@ -13,6 +13,7 @@ from durable_memory_client.values.enums import OpenSessionOutcome, RecallMode
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.recall import Explanation, Recall, RecallFilter, filter_to_proto
 from durable_memory_client.values.session import PolicyFields, Session, policy_to_proto
+from durable_memory_client.values.wire import optional_number, stated
 from durablememory.v1 import recall_service_pb2, session_service_pb2
 
 
@@ -110,12 +111,13 @@ class MemorySession:
         async def recalling(patience: Patience | None) -> Recall:
             session = await self.ensure_open(patience=patience)
             response = await self._calls.unary(
-                recall_service_pb2.ActiveRecallRequest(
+                stated(
+                    recall_service_pb2.ActiveRecallRequest,
                     namespace=session.binding.namespace.to_proto(),
                     session_id=session.session_id,
                     query=query,
                     filter=filter_to_proto(filter),
-                    mode=None if mode is None else mode.wire,
+                    mode=optional_number(RecallMode, mode, "mode"),
                     include_surroundings=include_surroundings,
                 ),
                 recall_service_pb2.ActiveRecallResponse,
@@ -138,13 +140,14 @@ class MemorySession:
     ) -> Explanation:
         """Why a node is, or is not, among the hits of a recall in this session. Raises: NodeNotFoundError."""
         session = await self.ensure_open()
-        request = recall_service_pb2.ExplainRecallRequest(
+        request = stated(
+            recall_service_pb2.ExplainRecallRequest,
             namespace=session.binding.namespace.to_proto(),
             session_id=session.session_id,
             node_id=node_id,
             query=query,
             filter=filter_to_proto(filter),
-            mode=None if mode is None else mode.wire,
+            mode=optional_number(RecallMode, mode, "mode"),
         )
         response = await self._calls.unary(request, recall_service_pb2.ExplainRecallResponse, timeout=timeout)
         return Explanation.from_proto(response)
@@ -162,7 +165,8 @@ class MemorySession:
         Raises: BindingDriftError, if it is no longer bound to what this object (or the stated digest) says.
         """
         session = await self.ensure_open()
-        request = session_service_pb2.RebindSessionRequest(
+        request = stated(
+            session_service_pb2.RebindSessionRequest,
             namespace=session.binding.namespace.to_proto(),
             request_id=request_id,
             session_id=session.session_id,
@@ -176,8 +180,11 @@ class MemorySession:
     async def close(self, *, request_id: str | None = None, timeout: float | None = None) -> Session:
         """Close the session for ever, and end its runs. To merely stop using it, do nothing."""
         session = await self.ensure_open()
-        request = session_service_pb2.CloseSessionRequest(
-            namespace=session.binding.namespace.to_proto(), request_id=request_id, session_id=session.session_id
+        request = stated(
+            session_service_pb2.CloseSessionRequest,
+            namespace=session.binding.namespace.to_proto(),
+            request_id=request_id,
+            session_id=session.session_id,
         )
         response = await self._calls.unary(request, session_service_pb2.CloseSessionResponse, timeout=timeout)
         self._info = Session.from_proto(response.session)

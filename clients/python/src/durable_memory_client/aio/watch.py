@@ -14,6 +14,7 @@ from durable_memory_client.errors import IncompleteStreamError, MemoryServiceErr
 from durable_memory_client.methods import METHODS
 from durable_memory_client.values.change_set import WatchedChange
 from durable_memory_client.values.namespace import ChangeToken, Namespace
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import repository_service_pb2 as pb
 
 _MAX_EXPONENT: Final = 10
@@ -85,7 +86,8 @@ class Watch(AsyncIterator[WatchedChange]):
 
     async def _read(self) -> pb.WatchNamespaceResponse | None:
         if self._stream is None:
-            request = pb.WatchNamespaceRequest(
+            request = stated(
+                pb.WatchNamespaceRequest,
                 namespace=self._namespace.to_proto(),
                 after_namespace_revision=self._after,
                 history_id=self._history_id,

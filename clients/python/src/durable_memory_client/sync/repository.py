@@ -16,6 +16,7 @@ from durable_memory_client.values.enums import NodeKind, NodeStatus
 from durable_memory_client.values.memory import Node
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.times import to_timestamp
+from durable_memory_client.values.wire import numbers_of, stated
 from durablememory.v1 import repository_service_pb2 as pb
 
 
@@ -41,7 +42,8 @@ class RepositoryCalls:
         ChangeSetEmptyError, EvidenceRequiredError, InvalidTransitionError, RelationInvalidError,
         NamespaceTooLargeError.
         """
-        request = pb.ApplyChangeSetRequest(
+        request = stated(
+            pb.ApplyChangeSetRequest,
             namespace=self._namespace.to_proto(),
             request_id=request_id,
             operations=operations_to_proto(operations),
@@ -57,8 +59,11 @@ class RepositoryCalls:
 
         Raises: NodeNotFoundError (also when it did not exist yet), RevisionNotFoundError, HistoryCompactedError.
         """
-        request = pb.GetNodeRequest(
-            namespace=self._namespace.to_proto(), node_id=node_id, at_namespace_revision=at_namespace_revision
+        request = stated(
+            pb.GetNodeRequest,
+            namespace=self._namespace.to_proto(),
+            node_id=node_id,
+            at_namespace_revision=at_namespace_revision,
         )
         response = self._calls.unary(request, pb.GetNodeResponse, timeout=timeout)
         return Node.from_proto(response.node)
@@ -76,7 +81,8 @@ class RepositoryCalls:
 
         Raises: RevisionNotFoundError, HistoryCompactedError.
         """
-        request = pb.BatchGetNodesRequest(
+        request = stated(
+            pb.BatchGetNodesRequest,
             namespace=self._namespace.to_proto(),
             node_ids=node_ids,
             at_namespace_revision=at_namespace_revision,
@@ -101,10 +107,11 @@ class RepositoryCalls:
         """The nodes of the namespace in id order, all pages at one namespace revision."""
 
         def fetch(page_token: str) -> Page[Node]:
-            request = pb.ListNodesRequest(
+            request = stated(
+                pb.ListNodesRequest,
                 namespace=self._namespace.to_proto(),
-                statuses=[status.wire for status in statuses],
-                kinds=[kind.wire for kind in kinds],
+                statuses=numbers_of(NodeStatus, statuses, "statuses"),
+                kinds=numbers_of(NodeKind, kinds, "kinds"),
                 labels=labels or {},
                 at_namespace_revision=at_namespace_revision,
                 omit_content=omit_content,
@@ -127,7 +134,8 @@ class RepositoryCalls:
         """The revisions of a node, oldest first. Reading raises: NodeNotFoundError."""
 
         def fetch(page_token: str) -> Page[Node]:
-            request = pb.ListRevisionsRequest(
+            request = stated(
+                pb.ListRevisionsRequest,
                 namespace=self._namespace.to_proto(),
                 node_id=node_id,
                 omit_content=omit_content,
@@ -148,7 +156,8 @@ class RepositoryCalls:
 
         Raises: NodeNotFoundError, RevisionNotFoundError, ContentErasedError.
         """
-        request = pb.GetRevisionRequest(
+        request = stated(
+            pb.GetRevisionRequest,
             namespace=self._namespace.to_proto(),
             citation=None if isinstance(revision, NodeRevision) else citation_of(revision).to_proto(),
             node_revision=revision.to_proto() if isinstance(revision, NodeRevision) else None,
@@ -162,7 +171,8 @@ class RepositoryCalls:
         """The change sets after a namespace revision, oldest first. Reading raises: HistoryCompactedError."""
 
         def fetch(page_token: str) -> Page[ChangeSet]:
-            request = pb.ListChangeSetsRequest(
+            request = stated(
+                pb.ListChangeSetsRequest,
                 namespace=self._namespace.to_proto(),
                 after_namespace_revision=after_namespace_revision,
                 page_size=page_size,
@@ -191,17 +201,18 @@ class RepositoryCalls:
         """
         if (namespace_revision is None) == (request_id is None):
             raise ValueError("name the change set by either its namespace revision or its request id")
-        request = pb.GetChangeSetRequest(
+        request = stated(
+            pb.GetChangeSetRequest,
             namespace=self._namespace.to_proto(),
             namespace_revision=namespace_revision,
-            key=None if request_id is None else pb.ChangeSetKey(method=method, idempotency_key=request_id),
+            key=None if request_id is None else stated(pb.ChangeSetKey, method=method, idempotency_key=request_id),
         )
         response = self._calls.unary(request, pb.GetChangeSetResponse, timeout=timeout)
         return ChangeSet.from_proto(response.change_set)
 
     def get_change_token(self, *, timeout: float | None = None) -> ChangeToken:
         """Where the namespace stands."""
-        request = pb.GetChangeTokenRequest(namespace=self._namespace.to_proto())
+        request = stated(pb.GetChangeTokenRequest, namespace=self._namespace.to_proto())
         response = self._calls.unary(request, pb.GetChangeTokenResponse, timeout=timeout)
         return ChangeToken.from_proto(response.change_token)
 
@@ -217,9 +228,10 @@ class RepositoryCalls:
 
         Reading raises: SnapshotTooLargeError, RevisionNotFoundError, HistoryCompactedError, IncompleteStreamError.
         """
-        request = pb.SnapshotRequest(
+        request = stated(
+            pb.SnapshotRequest,
             namespace=self._namespace.to_proto(),
-            statuses=[status.wire for status in statuses],
+            statuses=numbers_of(NodeStatus, statuses, "statuses"),
             at_namespace_revision=at_namespace_revision,
             omit_content=omit_content,
         )

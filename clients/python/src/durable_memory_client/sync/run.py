@@ -19,6 +19,7 @@ from durable_memory_client.values.evidence import Evidence
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.recall import Hit, Recall, RecallFilter, filter_to_proto
 from durable_memory_client.values.session import Run
+from durable_memory_client.values.wire import optional_number, stated
 from durablememory.v1 import access_pb2, recall_service_pb2, session_service_pb2
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class MemoryRun:
             if self._info is None:
                 session = self._session.ensure_open(patience=patience)
                 response = self._calls.unary(
-                    session_service_pb2.BeginRunRequest(
+                    stated(
+                        session_service_pb2.BeginRunRequest,
                         namespace=session.binding.namespace.to_proto(),
                         request_id=self._begin_request_id,
                         session_id=session.session_id,
@@ -114,7 +116,8 @@ class MemoryRun:
         """End the run: this incarnation of it, never one that another process began. `with` does it."""
         run = self.info
         response = self._calls.unary(
-            session_service_pb2.EndRunRequest(
+            stated(
+                session_service_pb2.EndRunRequest,
                 namespace=self.namespace.to_proto(),
                 session_id=run.session_id,
                 run_id=run.run_id,
@@ -151,13 +154,14 @@ class MemoryRun:
         """
 
         def request(run: Run) -> recall_service_pb2.ActiveRecallRequest:
-            return recall_service_pb2.ActiveRecallRequest(
+            return stated(
+                recall_service_pb2.ActiveRecallRequest,
                 namespace=self.namespace.to_proto(),
                 request_id=request_id if admit else None,
                 session_id=run.session_id,
                 query=query,
                 filter=filter_to_proto(filter),
-                mode=None if mode is None else mode.wire,
+                mode=optional_number(RecallMode, mode, "mode"),
                 include_surroundings=include_surroundings,
                 admit=admit,
                 context_id=self.context_id,
@@ -209,7 +213,8 @@ class MemoryRun:
             with self._lock:
                 context_id = self.context_id
                 response = self._calls.unary(
-                    recall_service_pb2.AdmitMemoriesRequest(
+                    stated(
+                        recall_service_pb2.AdmitMemoriesRequest,
                         namespace=self.namespace.to_proto(),
                         request_id=request_id,
                         session_id=run.session_id,
@@ -258,7 +263,8 @@ class MemoryRun:
         outcomes: dict[int, UseOutcome] = {}
         for context_id, items in by_context.items():
             response = self._calls.unary(
-                recall_service_pb2.RecordUseRequest(
+                stated(
+                    recall_service_pb2.RecordUseRequest,
                     namespace=self.namespace.to_proto(),
                     request_id=request_id,
                     session_id=run.session_id,

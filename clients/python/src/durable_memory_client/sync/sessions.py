@@ -10,6 +10,7 @@ from durable_memory_client.sync.paging import Page, Pages
 from durable_memory_client.sync.session import MemorySession
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.session import PolicyFields, Session, SessionBinding, policy_to_proto
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import session_service_pb2 as pb
 
 
@@ -39,7 +40,8 @@ class SessionCalls:
         session = MemorySession(
             self._calls,
             self._namespace,
-            pb.OpenSessionRequest(
+            stated(
+                pb.OpenSessionRequest,
                 namespace=self._namespace.to_proto(),
                 request_id=request_id,
                 session_id=session_id,
@@ -62,7 +64,8 @@ class SessionCalls:
 
         Raises: SessionNotFoundError, SessionClosedError, BindingDriftError, SemanticUnavailableError.
         """
-        request = pb.ResumeSessionRequest(
+        request = stated(
+            pb.ResumeSessionRequest,
             namespace=self._namespace.to_proto(),
             session_id=session_id,
             binding=None if isinstance(expected, str) else expected.to_proto(),
@@ -78,7 +81,7 @@ class SessionCalls:
 
     def get_session(self, session_id: str, *, timeout: float | None = None) -> Session:
         """Read a session, open or closed. Raises: SessionNotFoundError."""
-        request = pb.GetSessionRequest(namespace=self._namespace.to_proto(), session_id=session_id)
+        request = stated(pb.GetSessionRequest, namespace=self._namespace.to_proto(), session_id=session_id)
         response = self._calls.unary(request, pb.GetSessionResponse, timeout=timeout)
         return Session.from_proto(response.session)
 
@@ -86,8 +89,8 @@ class SessionCalls:
         """All sessions of the namespace, in id order."""
 
         def fetch(page_token: str) -> Page[Session]:
-            request = pb.ListSessionsRequest(
-                namespace=self._namespace.to_proto(), page_size=page_size, page_token=page_token
+            request = stated(
+                pb.ListSessionsRequest, namespace=self._namespace.to_proto(), page_size=page_size, page_token=page_token
             )
             response = self._calls.unary(request, pb.ListSessionsResponse, timeout=timeout)
             return Page(
@@ -101,8 +104,8 @@ class SessionCalls:
 
         Raises: SessionNotFoundError.
         """
-        request = pb.CloseSessionRequest(
-            namespace=self._namespace.to_proto(), request_id=request_id, session_id=session_id
+        request = stated(
+            pb.CloseSessionRequest, namespace=self._namespace.to_proto(), request_id=request_id, session_id=session_id
         )
         response = self._calls.unary(request, pb.CloseSessionResponse, timeout=timeout)
         return Session.from_proto(response.session)

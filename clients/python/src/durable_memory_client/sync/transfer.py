@@ -15,6 +15,7 @@ from durable_memory_client.values.transfer import (
     record_of_line,
     record_to_line,
 )
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import transfer_service_pb2 as pb
 
 
@@ -29,7 +30,7 @@ class TransferCalls:
 
         Raises: HistoryCompactedError, IncompleteStreamError.
         """
-        request = pb.ExportNamespaceRequest(namespace=self._namespace.to_proto())
+        request = stated(pb.ExportNamespaceRequest, namespace=self._namespace.to_proto())
         stream = self._calls.stream(request, pb.ExportNamespaceResponse, timeout=timeout)
         complete = False
         try:
@@ -57,7 +58,7 @@ class TransferCalls:
         Raises: RevisionConflictError (the namespace is not empty), InvalidFieldError (the export is of another
         one), DataCorruptedError, NamespaceTooLargeError, ValueError (a line is not a record).
         """
-        first = pb.ImportNamespaceRequest(namespace=self._namespace.to_proto(), request_id=request_id)
+        first = stated(pb.ImportNamespaceRequest, namespace=self._namespace.to_proto(), request_id=request_id)
         response = self._calls.upload(first, _requests(lines), pb.ImportNamespaceResponse, timeout=timeout)
         return Imported.from_proto(response)
 

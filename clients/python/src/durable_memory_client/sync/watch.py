@@ -15,6 +15,7 @@ from durable_memory_client.sync.calls import Calls, Stream
 from durable_memory_client.sync.transport import sleep
 from durable_memory_client.values.change_set import WatchedChange
 from durable_memory_client.values.namespace import ChangeToken, Namespace
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import repository_service_pb2 as pb
 
 _MAX_EXPONENT: Final = 10
@@ -86,7 +87,8 @@ class Watch(Iterator[WatchedChange]):
 
     def _read(self) -> pb.WatchNamespaceResponse | None:
         if self._stream is None:
-            request = pb.WatchNamespaceRequest(
+            request = stated(
+                pb.WatchNamespaceRequest,
                 namespace=self._namespace.to_proto(),
                 after_namespace_revision=self._after,
                 history_id=self._history_id,

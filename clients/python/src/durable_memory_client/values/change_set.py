@@ -13,6 +13,7 @@ from durable_memory_client.values.evidence import Evidence, evidence_to_proto
 from durable_memory_client.values.memory import Draft, Node, Relation
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.times import to_datetime, to_timestamp
+from durable_memory_client.values.wire import number_of, optional_number, stated
 from durablememory.v1 import change_set_pb2, repository_service_pb2
 
 
@@ -28,9 +29,10 @@ class Create:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            create=change_set_pb2.CreateOperation(
+            create=stated(
+                change_set_pb2.CreateOperation,
                 node_id=self.node_id,
-                status=None if self.status is None else self.status.wire,
+                status=optional_number(NodeStatus, self.status, "status"),
                 memory=self.memory.to_proto(),
                 relations=[relation.to_proto() for relation in self.relations],
                 created_at=to_timestamp(self.created_at, "created_at"),
@@ -48,7 +50,8 @@ class Activate:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            activate=change_set_pb2.ActivateOperation(
+            activate=stated(
+                change_set_pb2.ActivateOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
                 evidence=evidence_to_proto(self.evidence),
@@ -66,7 +69,8 @@ class Corroborate:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            corroborate=change_set_pb2.CorroborateOperation(
+            corroborate=stated(
+                change_set_pb2.CorroborateOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
                 evidence=evidence_to_proto(self.evidence),
@@ -93,10 +97,11 @@ class Revise:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            revise=change_set_pb2.ReviseOperation(
+            revise=stated(
+                change_set_pb2.ReviseOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
-                kind=self.kind.wire,
+                kind=number_of(RevisionKind, self.kind, "kind"),
                 content=self.content,
                 surroundings=surroundings_to_proto(self.surroundings),
                 author=self.author,
@@ -120,7 +125,8 @@ class AddRelation:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            add_relation=change_set_pb2.AddRelationOperation(
+            add_relation=stated(
+                change_set_pb2.AddRelationOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
                 relation=self.relation.to_proto(),
@@ -138,7 +144,8 @@ class RemoveRelation:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            remove_relation=change_set_pb2.RemoveRelationOperation(
+            remove_relation=stated(
+                change_set_pb2.RemoveRelationOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
                 relation=self.relation.to_proto(),
@@ -157,10 +164,11 @@ class SetStatus:
 
     def to_proto(self) -> change_set_pb2.Operation:
         return change_set_pb2.Operation(
-            set_status=change_set_pb2.SetStatusOperation(
+            set_status=stated(
+                change_set_pb2.SetStatusOperation,
                 node_id=self.node_id,
                 expected_revision=self.expected_revision,
-                status=self.status.wire,
+                status=number_of(NodeStatus, self.status, "status"),
                 evidence=evidence_to_proto(self.evidence),
             )
         )
@@ -179,6 +187,7 @@ INVERSE: Final[Mapping[RelationKind, RelationKind]] = {
 
 def relate(node: Node, kind: RelationKind, other: Node) -> tuple[AddRelation, AddRelation]:
     """Both ends of a new relation between two nodes at their present revisions."""
+    kind = RelationKind.given(kind, "kind")
     return (
         AddRelation(node_id=node.id, expected_revision=node.revision, relation=Relation(kind, other.id)),
         AddRelation(node_id=other.id, expected_revision=other.revision, relation=Relation(INVERSE[kind], node.id)),
@@ -187,6 +196,7 @@ def relate(node: Node, kind: RelationKind, other: Node) -> tuple[AddRelation, Ad
 
 def unrelate(node: Node, kind: RelationKind, other: Node) -> tuple[RemoveRelation, RemoveRelation]:
     """Both ends of a relation that is to go, of two nodes at their present revisions."""
+    kind = RelationKind.given(kind, "kind")
     return (
         RemoveRelation(node_id=node.id, expected_revision=node.revision, relation=Relation(kind, other.id)),
         RemoveRelation(node_id=other.id, expected_revision=other.revision, relation=Relation(INVERSE[kind], node.id)),
@@ -200,7 +210,7 @@ def operations_to_proto(operations: Iterable[Operation]) -> list[change_set_pb2.
 def surroundings_to_proto(texts: Sequence[str] | None) -> change_set_pb2.Surroundings | None:
     if isinstance(texts, str):
         raise TypeError("surroundings is a sequence of texts, not one text")
-    return None if texts is None else change_set_pb2.Surroundings(texts=texts)
+    return None if texts is None else stated(change_set_pb2.Surroundings, texts=texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import citation_pb2
 
 _FORM: Final = re.compile(r"dm1:([0-9]{1,19}):([^:@#\s]+)@([1-9][0-9]{0,18})#([0-9a-f]{64})")
@@ -42,7 +43,8 @@ class Citation:
         return cls(message.namespace_revision, message.node_id, message.node_revision, message.content_digest)
 
     def to_proto(self) -> citation_pb2.Citation:
-        return citation_pb2.Citation(
+        return stated(
+            citation_pb2.Citation,
             namespace_revision=self.namespace_revision,
             node_id=self.node_id,
             node_revision=self.node_revision,
@@ -71,7 +73,7 @@ def citation_of(cited: Citable) -> Citation:
 def revision_ref(cited: Citable) -> citation_pb2.NodeRevisionRef:
     """The node revision that is meant, where no digest is needed."""
     citation = citation_of(cited)
-    return citation_pb2.NodeRevisionRef(node_id=citation.node_id, revision=citation.node_revision)
+    return stated(citation_pb2.NodeRevisionRef, node_id=citation.node_id, revision=citation.node_revision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +88,4 @@ class NodeRevision:
         return cls(message.node_id, message.revision)
 
     def to_proto(self) -> citation_pb2.NodeRevisionRef:
-        return citation_pb2.NodeRevisionRef(node_id=self.node_id, revision=self.revision)
+        return stated(citation_pb2.NodeRevisionRef, node_id=self.node_id, revision=self.revision)

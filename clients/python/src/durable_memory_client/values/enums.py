@@ -1,8 +1,8 @@
 """The contract's enums as string enums that survive a newer server.
 
 `NodeStatus.ACTIVE == "ACTIVE"`: members are strings, so they print, log and serialise as what they are called in the
-contract, without its prefix. A value that this version does not know becomes a member of its own, named after its
-number (`UNKNOWN_7`), and travels back unchanged.
+contract, without its prefix; and where a caller gives one, its name does as well. A value that this version does not
+know becomes a member of its own, named after its number (`UNKNOWN_7`), and travels back unchanged.
 """
 
 from __future__ import annotations
@@ -38,6 +38,18 @@ class OpenEnum(StrEnum):
         value = _descriptor(cls).values_by_number.get(number)
         name = f"UNKNOWN_{number}" if value is None else value.name.removeprefix(_prefix(cls))
         return cls(name)
+
+    @classmethod
+    def given(cls, value: str, argument: str) -> Self:
+        """The member that a caller states as `argument`, by itself or by its name.
+
+        Raises: ValueError, with the argument and the names there are.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value in cls.__members__:
+            return cls(value)
+        raise ValueError(f"{argument} is one of {', '.join(cls.__members__)}, not {value!r}")
 
     @property
     def number(self) -> int:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from durable_memory_client.values.enums import DecisionKind, EvidenceKind
 from durable_memory_client.values.times import time_of, to_timestamp
+from durable_memory_client.values.wire import not_unicode, number_of, stated
 from durablememory.v1 import decision_pb2, node_pb2
 
 
@@ -61,9 +62,10 @@ class Evidence:
         )
 
     def to_proto(self) -> node_pb2.Evidence:
-        return node_pb2.Evidence(
+        return stated(
+            node_pb2.Evidence,
             uri=self.uri,
-            kind=self.kind.wire,
+            kind=number_of(EvidenceKind, self.kind, "kind"),
             digest=self.digest,
             body=self.body,
             occurred_at=to_timestamp(self.occurred_at, "evidence.occurred_at"),
@@ -97,7 +99,9 @@ class Decision:
         return cls(kind=DecisionKind.VERIFICATION, decider=f"rule:{name}@{version}", note=note)
 
     def to_proto(self) -> decision_pb2.Decision:
-        return decision_pb2.Decision(kind=self.kind.wire, decider=self.decider, note=self.note)
+        return stated(
+            decision_pb2.Decision, kind=number_of(DecisionKind, self.kind, "kind"), decider=self.decider, note=self.note
+        )
 
 
 def decision_to_proto(decision: Decision | None) -> decision_pb2.Decision | None:
@@ -105,4 +109,9 @@ def decision_to_proto(decision: Decision | None) -> decision_pb2.Decision | None
 
 
 def _bytes(body: str | bytes) -> bytes:
-    return body.encode() if isinstance(body, str) else body
+    if not isinstance(body, str):
+        return body
+    try:
+        return body.encode()
+    except UnicodeEncodeError as error:
+        raise not_unicode("body", error) from None

@@ -12,6 +12,7 @@ from durable_memory_client.values.enums import NodeKind, NodeStatus, RelationKin
 from durable_memory_client.values.evidence import Evidence, evidence_to_proto
 from durable_memory_client.values.namespace import ChangeToken
 from durable_memory_client.values.times import time_of, to_datetime, to_timestamp
+from durable_memory_client.values.wire import number_of, stated
 from durablememory.v1 import memory_service_pb2, node_pb2
 
 
@@ -48,8 +49,9 @@ class Draft:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def to_proto(self) -> node_pb2.MemoryDraft:
-        return node_pb2.MemoryDraft(
-            kind=self.kind.wire,
+        return stated(
+            node_pb2.MemoryDraft,
+            kind=number_of(NodeKind, self.kind, "kind"),
             content=self.content,
             surroundings=_texts(self.surroundings, "surroundings"),
             author=self.author,
@@ -78,7 +80,7 @@ class Relation:
         return cls(RelationKind.from_number(message.kind), message.node_id)
 
     def to_proto(self) -> node_pb2.Relation:
-        return node_pb2.Relation(kind=self.kind.wire, node_id=self.node_id)
+        return stated(node_pb2.Relation, kind=number_of(RelationKind, self.kind, "kind"), node_id=self.node_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from durable_memory_client.values.wire import stated
 from durablememory.v1 import change_token_pb2, namespace_pb2
 
 
@@ -27,7 +28,9 @@ class Namespace:
         )
 
     def to_proto(self) -> namespace_pb2.NamespaceRef:
-        return namespace_pb2.NamespaceRef(tenant_id=self.tenant, principal_id=self.principal, scope_id=self.scope)
+        return stated(
+            namespace_pb2.NamespaceRef, tenant_id=self.tenant, principal_id=self.principal, scope_id=self.scope
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from durable_memory_client.values.enums import (
 )
 from durable_memory_client.values.namespace import ChangeToken, Namespace
 from durable_memory_client.values.times import time_of, to_datetime, to_timedelta, to_timestamp
+from durable_memory_client.values.wire import numbers_of, stated
 from durablememory.v1 import recall_pb2, recall_service_pb2
 
 
@@ -38,8 +39,9 @@ class RecallFilter:
     excluded_node_ids: Sequence[str] = ()
 
     def to_proto(self) -> recall_pb2.RecallFilter:
-        return recall_pb2.RecallFilter(
-            kinds=[kind.wire for kind in self.kinds],
+        return stated(
+            recall_pb2.RecallFilter,
+            kinds=numbers_of(NodeKind, self.kinds, "kinds"),
             labels=self.labels,
             occurred=_range(self.occurred_from, self.occurred_until, "occurred"),
             updated=_range(self.updated_from, self.updated_until, "updated"),
@@ -202,11 +204,7 @@ class Recall:
             hits=tuple(Hit.from_proto(hit, namespace) for hit in result.hits),
             change_token=ChangeToken.from_proto(message.change_token),
             mode_used=RecallMode.from_number(result.mode_used),
-            degradation=Degradation(
-                DegradationReason.from_number(result.degradation.reason), result.degradation.message
-            )
-            if result.HasField("degradation")
-            else None,
+            degradation=_degradation(result),
             searched_node_count=result.searched_node_count,
             semantic=SemanticSearch(
                 index_revision=result.semantic.index_revision,
@@ -264,7 +262,12 @@ class TermExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a node is, or is not, among the hits of a recall. `exclusion` is None if it is."""
+    """Why a node is, or is not, among the hits of a recall. `exclusion` is None if it is.
+
+    `lexical` and `semantic` are its places in the two branches; `semantic.score` is its cosine. `matched_share` is what
+    `min_score` is compared with. With a `degradation` the semantic branch could not be asked, so that `vector_state`
+    and `semantic` say nothing of the memory.
+    """
 
     citation: Citation
     status: NodeStatus
@@ -275,8 +278,10 @@ class Explanation:
     lexical: BranchScore | None
     terms: tuple[TermExplanation, ...]
     lexical_floor: float
+    matched_share: float
     vector_state: VectorState
     semantic: BranchScore | None
+    degradation: Degradation | None
     change_token: ChangeToken
 
     @classmethod
@@ -302,10 +307,18 @@ class Explanation:
                 for term in message.terms
             ),
             lexical_floor=message.lexical_floor,
+            matched_share=message.matched_share,
             vector_state=VectorState.from_number(message.vector_state),
             semantic=_branch(message, "semantic"),
+            degradation=_degradation(message),
             change_token=ChangeToken.from_proto(response.change_token),
         )
+
+
+def _degradation(message: recall_pb2.RecallResult | recall_pb2.RecallExplanation) -> Degradation | None:
+    if not message.HasField("degradation"):
+        return None
+    return Degradation(DegradationReason.from_number(message.degradation.reason), message.degradation.message)
 
 
 def _branch(message: recall_pb2.RecallHit | recall_pb2.RecallExplanation, name: str) -> BranchScore | None:

@@ -18,6 +18,7 @@ from durable_memory_client.values.enums import (
 )
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.times import time_of, to_datetime, to_timedelta
+from durable_memory_client.values.wire import number_of, optional_number, stated
 from durablememory.v1 import session_pb2, session_service_pb2
 
 
@@ -30,7 +31,8 @@ class SemanticPolicy:
     min_similarity: float | None = None
 
     def to_proto(self) -> session_pb2.SemanticPolicy:
-        return session_pb2.SemanticPolicy(
+        return stated(
+            session_pb2.SemanticPolicy,
             authority_digest=self.authority_digest,
             candidate_limit=self.candidate_limit,
             min_similarity=self.min_similarity,
@@ -55,9 +57,16 @@ class PolicyFields(TypedDict, total=False):
 
 
 def policy_to_proto(policy: PolicyFields) -> session_pb2.RecallPolicy:
+    """Raises: ValueError for a mode that there is not, TypeError for another `semantic` than a SemanticPolicy."""
     mode, semantic = policy.get("mode"), policy.get("semantic")
-    return session_pb2.RecallPolicy(
-        mode=None if mode is None else mode.wire,
+    if semantic is not None and not isinstance(semantic, SemanticPolicy):
+        raise TypeError(
+            "semantic is SemanticPolicy(authority_digest=..., candidate_limit=..., min_similarity=...), "
+            f"not {type(semantic).__name__}"
+        )
+    return stated(
+        session_pb2.RecallPolicy,
+        mode=optional_number(RecallMode, mode, "mode"),
         max_results=policy.get("max_results"),
         min_score=policy.get("min_score"),
         min_relative_score=policy.get("min_relative_score"),
@@ -86,11 +95,11 @@ def policy_of(message: session_pb2.RecallPolicy) -> PolicyFields:
     if message.HasField("fusion_profile"):
         policy["fusion_profile"] = message.fusion_profile
     if message.HasField("semantic"):
-        stated = message.semantic
+        asked = message.semantic
         policy["semantic"] = SemanticPolicy(
-            authority_digest=stated.authority_digest if stated.HasField("authority_digest") else None,
-            candidate_limit=stated.candidate_limit if stated.HasField("candidate_limit") else None,
-            min_similarity=stated.min_similarity if stated.HasField("min_similarity") else None,
+            authority_digest=asked.authority_digest if asked.HasField("authority_digest") else None,
+            candidate_limit=asked.candidate_limit if asked.HasField("candidate_limit") else None,
+            min_similarity=asked.min_similarity if asked.HasField("min_similarity") else None,
         )
     return policy
 
@@ -124,14 +133,15 @@ class SemanticGeneration:
         )
 
     def to_proto(self) -> session_pb2.SemanticGeneration:
-        return session_pb2.SemanticGeneration(
+        return stated(
+            session_pb2.SemanticGeneration,
             authority_digest=self.authority_digest,
             provider=self.provider,
             model=self.model,
             model_revision=self.model_revision,
             dimension=self.dimension,
-            normalization=self.normalization.wire,
-            metric=self.metric.wire,
+            normalization=number_of(VectorNormalization, self.normalization, "normalization"),
+            metric=number_of(VectorMetric, self.metric, "metric"),
             candidate_limit=self.candidate_limit,
             min_similarity=self.min_similarity,
         )
@@ -173,10 +183,11 @@ class SessionBinding:
         )
 
     def to_proto(self) -> session_pb2.SessionBinding:
-        return session_pb2.SessionBinding(
+        return stated(
+            session_pb2.SessionBinding,
             schema_version=self.schema_version,
             namespace=self.namespace.to_proto(),
-            mode=self.mode.wire,
+            mode=number_of(RecallMode, self.mode, "mode"),
             max_results=self.max_results,
             min_score=self.min_score,
             min_relative_score=self.min_relative_score,
