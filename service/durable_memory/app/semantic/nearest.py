@@ -106,19 +106,23 @@ def exact_similarities(
         if first < last:
             rows[first:last] = block.matrix[numbers[first:last] - start]
         start += len(block.records)
-    factors = question.astype(np.float64)
-    parts = [_summed(rows[begin : begin + _ROWS_AT_ONCE] * factors) for begin in range(0, len(rows), _ROWS_AT_ONCE)]
+    factors = question.astype(np.float64)[:, np.newaxis]
+    parts = [
+        _summed(np.multiply(rows[begin : begin + _ROWS_AT_ONCE].T, factors, order="C"))
+        for begin in range(0, len(rows), _ROWS_AT_ONCE)
+    ]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.float64)
 
 
 def _summed(products: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of each row, by halves: additions of columns, whose order no library, machine or company changes.
+    """The sum of each column, by halves: additions of rows, whose order no library, machine or company changes.
 
-    `products` is overwritten. Products of float32 are exact in float64, so that this order is all there is to fix.
+    `products` is overwritten; with records side by side, each addition is one of numbers that lie side by side.
+    Products of float32 are exact in float64, so that this order is all there is to fix.
     """
-    width = products.shape[1]
-    while width > 1:
-        half = (width + 1) // 2
-        products[:, : width - half] += products[:, half:width]
-        width = half
-    return products[:, 0]
+    height = len(products)
+    while height > 1:
+        half = (height + 1) // 2
+        products[: height - half] += products[half:height]
+        height = half
+    return products[0]
