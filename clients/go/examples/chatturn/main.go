@@ -1,7 +1,4 @@
-// Command chatturn is one chat turn with memory. Run it against `durable-memory serve`:
-//
-//	go run ./examples/chatturn "I'd rather have tea."
-//
+// Command chatturn is one chat turn with memory. Beside durable-memory serve: go run ./examples/chatturn "I like tea."
 // What it heard becomes a candidate; once somebody activates that, later turns recall it.
 package main
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -40,5 +41,15 @@ func TestATurnGoesOnWithoutMemory(t *testing.T) {
 	answer, err := chatTurn(t.Context(), nowhere.Memory, "hello")
 	if err != nil || answer != "You said: hello" {
 		t.Errorf("got %q, %v", answer, err)
+	}
+}
+
+func TestTheExampleIsShort(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(source), "\n"); lines >= 80 {
+		t.Errorf("it has %d lines", lines)
 	}
 }
