@@ -112,7 +112,7 @@ async def test_a_publisher_whose_lease_ran_out_on_the_server_is_refused(
 async def test_a_crash_between_publication_and_receipt_is_completed_by_the_next_holder(world: SemanticWorld) -> None:
     lost = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the repository is not there")
     world.backing.records.before["write_receipt"] = fails_once(lost)
-    with refused(Reason.DEPENDENCY_UNAVAILABLE):
+    with refused(Reason.OUTCOME_UNKNOWN):
         await world.refresh()
     assert await world.state() is IndexState.CURRENT, "an intent tells it from a regress"
     calls = world.provider_calls()
