@@ -125,4 +125,5 @@ def _summed(products: NDArray[np.float64]) -> NDArray[np.float64]:
         half = (height + 1) // 2
         products[: height - half] += products[half:height]
         height = half
-    return products[0]
+    total: NDArray[np.float64] = products[0]
+    return total
