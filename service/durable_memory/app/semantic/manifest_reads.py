@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from durable_memory.app.patience import Patience
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.ports.vector_index import VectorIndex
+
+_TOGETHER: Final = 16
+"""So many who wait are kept waiting for no others."""
 
 
 class ManifestReads:
@@ -18,6 +23,8 @@ class ManifestReads:
         self._index = index
         self._under_way: dict[str, asyncio.Task[Manifest | None]] = {}
         self._next: dict[str, asyncio.Task[Manifest | None]] = {}
+        self._askers: dict[str, int] = {}
+        self._patience = Patience()
 
     def begin(self, partition: Partition) -> asyncio.Task[Manifest | None]:
         """A read that has not begun before. Await it shielded. Fails as `VectorIndex.manifest` does."""
@@ -27,6 +34,8 @@ class ManifestReads:
             task = asyncio.create_task(self._read(partition, name, self._under_way.get(name)), name="read manifest")
             task.add_done_callback(_retrieve)
             self._next[name] = task
+            self._askers[name] = 0
+        self._askers[name] += 1
         return task
 
     async def close(self) -> None:
@@ -43,12 +52,15 @@ class ManifestReads:
         try:
             if before is not None:
                 await asyncio.wait([before])
+            await self._patience.wait(lambda: self._askers[name], _TOGETHER)
             self._under_way[name] = self._next.pop(name)
+            del self._askers[name]
             return await self._index.manifest(partition)
         finally:
-            for tasks in (self._under_way, self._next):
-                if tasks.get(name) is task:
-                    del tasks[name]
+            if self._next.get(name) is task:
+                del self._next[name], self._askers[name]
+            if self._under_way.get(name) is task:
+                del self._under_way[name]
 
 
 def _retrieve(task: asyncio.Task[Manifest | None]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from durable_memory.app.patience import Patience
 from durable_memory.app.semantic.vector_view import VectorView
 
 _TOGETHER: Final = 16
@@ -39,6 +40,7 @@ class ProductQueue:
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._patience = Patience()
 
     async def scores(self, view: VectorView, question: NDArray[np.float32]) -> Scores:
         """float32 [records of the view], dead ones included: dot products, to within `rounding_error`."""
@@ -60,7 +62,7 @@ class ProductQueue:
     async def _answer(self, waiting: _Waiting) -> None:
         try:
             while waiting.questions:
-                await asyncio.sleep(0)  # those that one event has woken arrive in the same turn
+                await self._patience.wait(lambda: len(waiting.questions), _TOGETHER)
                 taken, waiting.questions = waiting.questions[:_TOGETHER], waiting.questions[_TOGETHER:]
                 asked = [(question, future) for question, future in taken if not future.done()]
                 if asked:

@@ -12,17 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from durable_memory.app.patience import PATIENCE, PROBE
 from durable_memory.app.views.index import LexicalIndex, LexicalRanking, Search
 
 _TOGETHER: Final = 16
 """More take hardly less time each, and the event loop would stand still for longer."""
-
-_PATIENCE: Final = 10
-"""Turns of the event loop without a new search before those that wait are answered. A turn takes some microseconds, and
-a call that is there already is accepted and read within these; with half as many, some batches never come about."""
-
-_PROBE: Final = 16
-"""Where searches come alone, one in so many waits all the same, to see whether others come by now."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,18 +42,18 @@ class SearchQueue:
         waiting = _Waiting(index, search, loop.create_future())
         self._waiting.append(waiting)
         if len(self._waiting) == 1:
-            loop.call_soon(self._look, loop, 1, 0 if self._alone % _PROBE else _PATIENCE)
+            loop.call_soon(self._look, loop, 1, 0 if self._alone % PROBE else PATIENCE)
         return await waiting.ranking
 
     def _look(self, loop: asyncio.AbstractEventLoop, before: int, patience: int) -> None:
         """Answer, unless others keep arriving: there were `before` the last time."""
         count = len(self._waiting)
         if count < _TOGETHER and (count > before or patience):
-            loop.call_soon(self._look, loop, count, _PATIENCE if count > before else patience - 1)
+            loop.call_soon(self._look, loop, count, PATIENCE if count > before else patience - 1)
             return
         waiting, self._waiting = self._waiting[:_TOGETHER], self._waiting[_TOGETHER:]
         if self._waiting:
-            loop.call_soon(self._look, loop, len(self._waiting), _PATIENCE)
+            loop.call_soon(self._look, loop, len(self._waiting), PATIENCE)
         self._alone = 0 if count > 1 else self._alone + 1
         for index in {id(one.index): one.index for one in waiting}.values():
             _answer(index, [one for one in waiting if one.index is index and not one.ranking.done()])

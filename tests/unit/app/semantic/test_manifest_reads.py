@@ -35,6 +35,26 @@ async def test_who_comes_while_a_read_is_under_way_is_answered_by_the_next_and_t
     assert index.calls["manifest"] - before == 4
 
 
+async def test_who_comes_within_some_turns_shares_a_read_while_recalls_come_in_numbers(
+    semantic: SemanticWorld,
+) -> None:
+    await semantic.indexed(TEA)
+    reads, calls = ManifestReads(semantic.runtime.index), semantic.backing.index.calls
+
+    async def later(turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await reads.begin(semantic.partition)
+
+    before = calls["manifest"]
+    await asyncio.gather(*(later(3 * caller) for caller in range(5)))
+    assert calls["manifest"] - before == 1
+    for _ in range(2):
+        await reads.begin(semantic.partition)
+    await asyncio.gather(later(0), later(3))
+    assert calls["manifest"] - before == 5, "who was alone the last time does not wait"
+
+
 async def test_a_read_that_fails_fails_for_those_who_waited_for_it_alone(semantic: SemanticWorld) -> None:
     await semantic.indexed(TEA)
     reads = ManifestReads(semantic.runtime.index)
