@@ -8,7 +8,7 @@ import numpy as np
 
 from durable_memory.adapters.embedding.meter import Meter
 from durable_memory.adapters.embedding.vectors import unit_vectors
-from durable_memory.domain.semantic.generation import Generation
+from durable_memory.domain.semantic.generation import Generation, configuration_digest
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure, EmbeddingUsage, Vector
 
 DIMENSION = 8
@@ -56,6 +56,10 @@ class FixtureEmbedder:
         self._vectors = dict(vectors or {})
         self._only_given = only_given
         self._meter = Meter()
+
+    @property
+    def configuration_digest(self) -> str:
+        return configuration_digest("fixture", {"model": self.generation.model})
 
     @property
     def usage(self) -> EmbeddingUsage:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from durable_memory.domain.semantic.generation import Generation
+from durable_memory.domain.semantic.generation import Generation, configuration_digest
 from durable_memory.ports.embedder import EmbeddingUsage, Vector
 
 _WORDS: Final = 8_192
@@ -26,6 +26,7 @@ class WordSumEmbedder:
         self.generation: Final = Generation(
             provider="benchmark", model="word-sum", revision="1", dimension=dimension, similarity_floor=0.0
         )
+        self.configuration_digest: Final = configuration_digest("benchmark", {"dimension": dimension})
         self.usage: Final = EmbeddingUsage()
         self.seconds = 0.0
         self._directions = np.random.default_rng(7).standard_normal((_WORDS, dimension), dtype=np.float32)

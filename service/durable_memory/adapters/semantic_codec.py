@@ -9,7 +9,7 @@ from typing import Any
 
 from durable_memory.adapters.codec import Columns, Row, decode_json, encode_json, reads
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.generation import Generation, Metric, Normalization, Partition
 from durable_memory.ports.semantic_records import (
     Intent,
     MaintenanceRun,
@@ -26,6 +26,36 @@ class SemanticCodec:
     def __init__(self, from_time: Callable[[datetime], Any], to_time: Callable[[Any], datetime]) -> None:
         self._column = from_time
         self._time = to_time
+
+    def generation_columns(self, generation: Generation, at: datetime) -> Columns:
+        return {
+            "provider": generation.provider,
+            "model": generation.model,
+            "revision": generation.revision,
+            "dimension": generation.dimension,
+            "normalization": generation.normalization.value,
+            "metric": generation.metric.value,
+            "text_form": generation.text_form,
+            "similarity_floor": float(generation.similarity_floor),
+            "authority_digest": generation.authority_digest,
+            "recorded_at": self._column(at),
+        }
+
+    @reads("served generation")
+    def generation(self, row: Row) -> Generation:
+        generation = Generation(
+            provider=row["provider"],
+            model=row["model"],
+            revision=row["revision"],
+            dimension=row["dimension"],
+            normalization=Normalization(row["normalization"]),
+            metric=Metric(row["metric"]),
+            text_form=row["text_form"],
+            similarity_floor=row["similarity_floor"],
+        )
+        if generation.authority_digest != row["authority_digest"]:
+            raise ValueError("a generation is not the one that was recorded")
+        return generation
 
     def intent_columns(self, intent: Intent) -> Columns:
         return {

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
+import structlog
+
 from durable_memory.app.call import Call, Mutation
 from durable_memory.app.semantic.current import CurrentGeneration, generation_not_served
 from durable_memory.app.stored_results import parse_run, parse_session, run_json, session_json
@@ -39,6 +41,8 @@ from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
 
 _T = TypeVar("_T")
+
+_log = structlog.stdlib.get_logger(__name__)
 
 _INSTANT: Final = timedelta(microseconds=1)
 """The least difference between two times that a store keeps."""
@@ -114,7 +118,7 @@ class PolicyDefaults:
 
         Raises: SEMANTIC_UNAVAILABLE if one is asked for, by digest or mode, that this server does not make.
         """
-        generation = self.current.value
+        generation = self.current.known
         asked = request.authority_digest
         if asked is None and mode is RecallMode.LEXICAL:
             return None
@@ -176,6 +180,9 @@ class SessionService:
     async def open(self, call: Mutation, session_id: str | None, request: PolicyRequest) -> OpenedSession:
         """Open a session, or get the one that an equal request opened.
 
+        In mode AUTO it is bound to no generation where nobody has ever heard of the provider what it makes, and stays
+        so: its recalls say it, and the log does whenever it is opened.
+
         Raises: BINDING_DRIFT (fields) if the id is bound otherwise, SESSION_CLOSED if it is closed.
         """
         binding = SessionBinding(namespace=call.namespace, policy=self._defaults.settle(request))
@@ -204,7 +211,15 @@ class SessionService:
             return Decision(result={"session": session_json(stored), "existing": True})
 
         result = await self._transact(call, Reads(session_ids=frozenset({opened.session_id})), decide)
-        return OpenedSession(session=parse_session(result["session"]), existing=result["existing"] is True)
+        session = parse_session(result["session"])
+        policy = session.binding.policy
+        if policy.mode is RecallMode.AUTO and policy.semantic is None and self._defaults.current.has_provider:
+            _log.warning("session_without_generation", session=session.session_id, known=self._knows_generation)
+        return OpenedSession(session=session, existing=result["existing"] is True)
+
+    @property
+    def _knows_generation(self) -> bool:
+        return self._defaults.current.known is not None
 
     async def resume(self, call: Call, session_id: str, expected: SessionBinding | str) -> Session:
         """The session, if it is open and bound to exactly `expected`: a whole binding, or a binding's digest.

@@ -96,6 +96,14 @@ class Embedder(Protocol):
     """One model of one provider."""
 
     @property
+    def configuration_digest(self) -> str:
+        """Of all that the configuration says of what is made, and by whom: 64 hexadecimal digits, known before `open`.
+
+        Another provider, address, model or form of the texts is another one; credentials and bounds of calls are not.
+        """
+        ...
+
+    @property
     def usage(self) -> EmbeddingUsage:
         """Counts of real provider calls, retries included."""
         ...

@@ -9,7 +9,8 @@ Promises that every adapter keeps:
   one. Receipts, intents and schedule runs demand that their fence is the recorded highest (LEASE_FENCED otherwise), in
   the transaction that writes them.
 - **Receipts are ordered** by (fence, index revision); an older one never replaces a newer.
-- Everything is kept by namespace; nothing of one is found from another.
+- Everything is kept by namespace; nothing of one is found from another. What is known of providers alone is for all of
+  them: it says which vectors are made, and nothing of what they are made from.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Final, Protocol
 
 from durable_memory.domain.errors import invalid_field
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.generation import Generation, Partition
 
 RUNS_KEPT: Final = 64
 """How many runs of a partition are kept."""
@@ -158,6 +159,17 @@ class DueRefresh:
 
 class SemanticRecords(Protocol):
     """See the module's docstring."""
+
+    async def served_generation(self, configuration_digest: str) -> Generation | None:
+        """What a provider with this configuration was last found to make; `None` if it has never answered."""
+        ...
+
+    async def record_generation(self, configuration_digest: str, generation: Generation, at: datetime) -> None:
+        """Keep what a provider has answered that it makes, in the place of what was recorded before.
+
+        What is recorded already stays as it is, with its time: repeats cost no write.
+        """
+        ...
 
     async def cached_vectors(
         self, namespace: Namespace, model_digest: str, text_digests: Collection[str]

@@ -136,7 +136,7 @@ class SessionServicer(SessionServiceServicer):
 
     async def GetServerInfo(self, request: pb.GetServerInfoRequest, context: Context) -> pb.GetServerInfoResponse:
         defaults = self._defaults
-        generation = defaults.current.value
+        generation = defaults.current.known
         modes = [RecallMode.AUTO, RecallMode.LEXICAL] if generation is None else list(RecallMode)
         return pb.GetServerInfoResponse(
             version=self._version,

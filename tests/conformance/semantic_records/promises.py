@@ -17,6 +17,12 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_many_that_cache_the_same_vectors_at_once_do_not_hinder_each_other",
         "test_vectors_of_one_namespace_are_not_found_from_another",
     ),
+    "What a provider makes is known by its configuration": (
+        "test_a_recorded_generation_comes_back_with_every_field",
+        "test_each_configuration_has_a_generation_of_its_own",
+        "test_the_generation_that_was_recorded_last_is_the_one_that_is_known",
+        "test_many_that_record_a_generation_at_once_do_not_hinder_each_other",
+    ),
     "One fence, one holder": (
         "test_a_fence_is_recorded_if_it_is_above_every_recorded_one",
         "test_a_fence_that_no_grant_can_have_is_not_recorded",

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from durable_memory.domain.errors import DomainError, Reason
-from tests.conformance.samples import apply, create
+from tests.conformance.samples import NOW, apply, create
 from tests.conformance.semantic_records.backends import RECORDS
 from tests.conformance.semantic_records.samples import (
     bind,
@@ -28,6 +28,7 @@ async def test_all_that_was_acknowledged_is_there_after_another_start(
         records = RECORDS[durable_backend.name](store)
         await apply(store, namespace, create("n", active=True))
         await bind(store, namespace, generation)
+        await records.record_generation(generation.authority_digest, generation, NOW)
         await records.cache_vectors(namespace, model, vectors)
         assert await records.record_fence(partition, 4)
         await records.write_receipt(partition, receipt(partition, 4))
@@ -36,6 +37,7 @@ async def test_all_that_was_acknowledged_is_there_after_another_start(
         await records.add_run(partition, maintenance_run(1, fence=4))
     async with durable_backend.opened() as store:
         records = RECORDS[durable_backend.name](store)
+        assert await records.served_generation(generation.authority_digest) == generation
         assert await records.cached_vectors(namespace, model, vectors) == vectors
         assert await records.highest_fence(partition) == 4
         assert await records.last_receipt(partition) == receipt(partition, 4)

@@ -25,7 +25,7 @@ _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 # Tables of a few pages are read whole, with every reason. These are so everywhere, and some partitions are here.
 _FEW_PAGES = 4
-_SMALL = {"schema_migration", "page_token_key", "store"}
+_SMALL = {"schema_migration", "page_token_key", "store", "served_generation"}
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "schema_version": (),
@@ -64,6 +64,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "find_request_and_evidence": (_KEY, "Test", "key-1", _NODES, [b"\0" * 32] * 3),
     "head_and_events": (_KEY, ["event-1", "event-2"]),
     "export_requests": (_KEY, "Test", "key-2", 50),
+    "served_generation": (_BOUND,),
     "cached_vectors": (_KEY, b"\xaa" * 32, [hashlib.sha256(str(node).encode()).digest() for node in range(64)]),
     "recorded_fence": (_KEY, _BOUND),
     "lock_partition": (_KEY, _BOUND),

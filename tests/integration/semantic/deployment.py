@@ -87,7 +87,13 @@ class Deployment:
         return self._redis
 
     def start(self, **settings: object) -> Replica:
-        """Another server; settings by their name in lower case, for example `embedding_attempts=1`."""
+        """Another server that knows its generation; settings by their name in lower case, as `embedding_attempts=1`."""
+        replica = self.launch(**settings)
+        replica.wait_ready()
+        return replica
+
+    def launch(self, **settings: object) -> Replica:
+        """Another server, whether or not its provider answers."""
         stated = {**_SETTINGS, "embedding_base_url": self.provider.provider.base_url, **settings}
         if self._redis is not None:
             stated["vectors_redis_url"] = self._redis.url
@@ -99,7 +105,6 @@ class Deployment:
         replica = Replica(self._stack.enter_context(server))
         self._stack.callback(replica.client.close)
         self.replicas.append(replica)
-        replica.wait_ready()
         return replica
 
     def __enter__(self) -> Self:

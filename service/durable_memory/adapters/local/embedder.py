@@ -14,7 +14,7 @@ from durable_memory.adapters.embedding.meter import Meter
 from durable_memory.adapters.embedding.vectors import mean_vector, unit_vectors
 from durable_memory.adapters.local.model import LocalModel
 from durable_memory.adapters.local.model_thread import ModelThread
-from durable_memory.domain.semantic.generation import Generation
+from durable_memory.domain.semantic.generation import Generation, configuration_digest
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure, EmbeddingUsage, Vector
 
 _PROBE: Final = "dimension"
@@ -38,6 +38,19 @@ class LocalEmbedder:
         self._thread: ModelThread | None = None
         self._generation: Generation | None = None
         self._opening = asyncio.Lock()
+
+    @property
+    def configuration_digest(self) -> str:
+        model = self._model
+        return configuration_digest(
+            model.provider,
+            {
+                "model": model.name,
+                "form": model.form.label,
+                "window": model.window_bytes,
+                "similarity_floor": model.similarity_floor,
+            },
+        )
 
     @property
     def usage(self) -> EmbeddingUsage:

@@ -13,7 +13,7 @@ from durable_memory.adapters.memory.store import MemoryStore
 from durable_memory.adapters.semantic_codec import require_own
 from durable_memory.domain.canonical import EPOCH
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.refusals import lease_fenced
 from durable_memory.domain.session import SessionState
 from durable_memory.ports.semantic_records import (
@@ -53,6 +53,15 @@ class MemorySemanticRecords:
         self._vectors: dict[tuple[Namespace, str], dict[str, bytes]] = {}
         self._kept: dict[PartitionKey, _Kept] = {}
         self._schedules: dict[PartitionKey, Schedule] = {}
+        self._generations: dict[str, Generation] = {}
+
+    async def served_generation(self, configuration_digest: str) -> Generation | None:
+        self._store.require_serving()
+        return self._generations.get(configuration_digest)
+
+    async def record_generation(self, configuration_digest: str, generation: Generation, at: datetime) -> None:
+        self._store.require_serving()
+        self._generations[configuration_digest] = generation
 
     async def cached_vectors(
         self, namespace: Namespace, model_digest: str, text_digests: Collection[str]

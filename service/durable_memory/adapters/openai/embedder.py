@@ -17,7 +17,7 @@ from durable_memory.adapters.embedding.vectors import unit_vectors
 from durable_memory.adapters.openai.answer import read_answer
 from durable_memory.adapters.openai.endpoint import Endpoint
 from durable_memory.adapters.openai.settings import OpenAISettings
-from durable_memory.domain.semantic.generation import Generation
+from durable_memory.domain.semantic.generation import Generation, configuration_digest
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure, EmbeddingUsage, Vector
 from durable_memory.ports.runtime import Clock, Ids
 
@@ -56,6 +56,21 @@ class OpenAIEmbedder:
         self._generation: Generation | None = None
         self._served_model = ""
         self._opening = asyncio.Lock()
+
+    @property
+    def configuration_digest(self) -> str:
+        settings = self._settings
+        return configuration_digest(
+            PROVIDER,
+            {
+                "base_url": settings.base_url,
+                "model": settings.model,
+                "dimensions": settings.dimensions,
+                "revision": settings.revision,
+                "form": settings.form.label,
+                "similarity_floor": settings.similarity_floor,
+            },
+        )
 
     @property
     def usage(self) -> EmbeddingUsage:

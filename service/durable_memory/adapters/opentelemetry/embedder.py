@@ -23,6 +23,10 @@ class ObservedEmbedder:
         )
 
     @property
+    def configuration_digest(self) -> str:
+        return self._embedder.configuration_digest
+
+    @property
     def usage(self) -> EmbeddingUsage:
         return self._embedder.usage
 

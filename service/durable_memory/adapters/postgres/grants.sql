@@ -13,12 +13,13 @@ GRANT INSERT ON
     durable_memory.node_evidence, durable_memory.request, durable_memory.session, durable_memory.session_binding,
     durable_memory.run, durable_memory.context, durable_memory.access_event, durable_memory.embedding,
     durable_memory.semantic_partition, durable_memory.refresh_intent, durable_memory.refresh_receipt,
-    durable_memory.refresh_run, durable_memory.refresh_schedule
+    durable_memory.refresh_run, durable_memory.refresh_schedule, durable_memory.served_generation
 TO :"role";
 
 GRANT UPDATE ON
     durable_memory.namespace, durable_memory.session, durable_memory.run, durable_memory.semantic_partition,
-    durable_memory.refresh_intent, durable_memory.refresh_run, durable_memory.refresh_schedule
+    durable_memory.refresh_intent, durable_memory.refresh_run, durable_memory.refresh_schedule,
+    durable_memory.served_generation
 TO :"role";
 GRANT UPDATE (valid_to) ON durable_memory.node_revision TO :"role";
 GRANT UPDATE (result, namespace_revision) ON durable_memory.request TO :"role";

@@ -11,7 +11,7 @@ from durable_memory.adapters.postgres.store import PostgresStore
 from durable_memory.adapters.postgres.transaction import WriteTransaction
 from durable_memory.adapters.semantic_codec import SemanticCodec, require_own
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.refusals import lease_fenced
 from durable_memory.ports.semantic_records import DueRefresh, Intent, MaintenanceRun, Receipt, Schedule
 
@@ -27,6 +27,20 @@ class PostgresSemanticRecords:
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
+
+    # What providers make
+
+    async def served_generation(self, configuration_digest: str) -> Generation | None:
+        rows = await self._store.fetch("served_generation", configuration_digest)
+        return _CODEC.generation(rows[0]) if rows else None
+
+    async def record_generation(self, configuration_digest: str, generation: Generation, at: datetime) -> None:
+        columns = _CODEC.generation_columns(generation, at)
+
+        async def work(transaction: WriteTransaction) -> None:
+            await transaction.execute("record_generation", configuration_digest, *columns.values())
+
+        await self._store.write_beside(work)
 
     # Cached vectors
 

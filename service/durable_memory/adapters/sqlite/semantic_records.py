@@ -15,7 +15,7 @@ from durable_memory.adapters.sqlite.queries import GREATEST_INTEGER, names
 from durable_memory.adapters.sqlite.store import SqliteStore
 from durable_memory.domain.canonical import from_micros, to_micros
 from durable_memory.domain.namespace import Namespace
-from durable_memory.domain.semantic.generation import Partition
+from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.refusals import lease_fenced
 from durable_memory.ports.semantic_records import DueRefresh, Intent, MaintenanceRun, Receipt, Schedule
 
@@ -34,6 +34,16 @@ class SqliteSemanticRecords:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
+
+    # What providers make
+
+    async def served_generation(self, configuration_digest: str) -> Generation | None:
+        rows = await self._fetch("served_generation", {"configuration_digest": configuration_digest})
+        return _CODEC.generation(rows[0]) if rows else None
+
+    async def record_generation(self, configuration_digest: str, generation: Generation, at: datetime) -> None:
+        columns = {"configuration_digest": configuration_digest, **_CODEC.generation_columns(generation, at)}
+        await self._store.write_beside(lambda connection: run_statement(connection, "record_generation", columns))
 
     # Cached vectors
 

@@ -150,7 +150,7 @@ class Maintenance:
             return
         # What is passed over comes first again and again, and must not keep what comes after it from its turn.
         due = await self._records.due(
-            self._current.required().authority_digest,
+            self._current.answered().authority_digest,
             self._clock.now(),
             self._default_delay,
             room + self._passed_over(),
@@ -213,7 +213,7 @@ class Maintenance:
         try:
             await self._refresh.refresh(
                 partition.namespace,
-                self._current.required(),
+                self._current.answered(),
                 requirement=Consistency.INDEX_REVISION_CAS,
                 report=_unreported,
                 publish_behind=True,

@@ -1,8 +1,9 @@
 """Everything of semantic recall that lives as long as the process, and comes up when its parts can be reached.
 
 A server whose provider or index is down or slow at the start serves all the same: recall is lexical and says so, and
-this keeps trying. What it makes is known once the provider has answered; sessions that open before that are bound to no
-generation, and so the start waits a little for it.
+this keeps trying. What it makes is known once the provider has answered, and is then on record for every start to come:
+sessions are bound to it although the provider is away. Only where a provider of the configuration has never answered
+anybody, sessions that open are bound to no generation; so the start waits a little for it.
 """
 
 from __future__ import annotations
@@ -128,6 +129,7 @@ class SemanticRuntime:
 
     @property
     def generation(self) -> Generation | None:
+        """What the provider has answered that it makes."""
         return self._current.value
 
     def state(self) -> SemanticState:
@@ -175,15 +177,22 @@ class SemanticRuntime:
         await self._parts.index.close()
 
     async def _come_up(self) -> bool:
-        """The provider first: sessions that open while the index is away are bound to the generation all the same."""
+        """Each part that can be reached; all of it may be repeated. The provider and the index come side by side: what
+        can be told, or read, without the one is there while it is away."""
+        if self._current.known is None:
+            self._current.recorded = await self._recorded()
         try:
-            generation = self._current.value = await self._parts.embedder.open()
-            await self._parts.index.open()
-        except EmbeddingError as error:
-            _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", failure=error.failure.value)
-            return False
-        except DomainError as error:
-            _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)
+            async with asyncio.TaskGroup() as group:
+                answering = group.create_task(self._open_embedder(), name="open the embedder")
+                reaching = group.create_task(self._open_index(), name="open the index")
+        except* Exception as defects:  # noqa: BLE001 - raised again, as what it is: it ends the start
+            defect = defects.exceptions[0]
+        else:
+            return self._begin(answering.result(), reached=reaching.result())
+        raise defect
+
+    def _begin(self, generation: Generation | None, *, reached: bool) -> bool:
+        if generation is None or not reached:
             return False
         self.maintenance.start()
         _log.info(
@@ -193,6 +202,37 @@ class SemanticRuntime:
             dimension=generation.dimension,
             authority_digest=generation.authority_digest,
         )
+        return True
+
+    async def _recorded(self) -> Generation | None:
+        try:
+            return await self._parts.records.served_generation(self._parts.embedder.configuration_digest)
+        except DomainError as error:
+            _log.warning("semantic_generation_not_read", reason=error.reason.value, problem=error.message)
+            return None
+
+    async def _open_embedder(self) -> Generation | None:
+        """What the provider makes, on record from now on; `None` if that is not known, or not on record."""
+        try:
+            generation = self._current.value = await self._parts.embedder.open()
+            if generation != self._current.recorded:
+                digest = self._parts.embedder.configuration_digest
+                await self._parts.records.record_generation(digest, generation, self._clock.now())
+                self._current.recorded = generation
+        except EmbeddingError as error:
+            _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", failure=error.failure.value)
+            return None
+        except DomainError as error:
+            _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)
+            return None
+        return generation
+
+    async def _open_index(self) -> bool:
+        try:
+            await self._parts.index.open()
+        except DomainError as error:
+            _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)
+            return False
         return True
 
     async def _keep_trying(self, attempt: Awaitable[bool]) -> None:

@@ -102,8 +102,8 @@ class SemanticService:
 
     @property
     def generation(self) -> Generation | None:
-        """What this server makes; `None` until its provider has answered."""
-        return self._current.value
+        """What this server makes; `None` if nobody has ever heard that of its provider."""
+        return self._current.known
 
     async def refresh(
         self, call: Call, session_id: str, requirement: Consistency, report: Report, *, rebuild: bool = False

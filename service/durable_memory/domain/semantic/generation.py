@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from durable_memory.domain.canonical import digest_bytes, digest_json
+from durable_memory.domain.canonical import JsonValue, digest_bytes, digest_json
 from durable_memory.domain.namespace import Namespace
 
 EMBEDDED_TEXT_FORM: Final = "nearest-surrounding,author,content/v1"
@@ -75,6 +76,17 @@ class Generation:
     def with_dimension(self, dimension: int) -> Generation:
         """The same provider and model where the served dimension turned out to be `dimension`."""
         return replace(self, dimension=dimension)
+
+
+def configuration_digest(provider: str, settings: Mapping[str, JsonValue]) -> str:
+    """What stands for a provider's configuration before the provider has answered: 64 hexadecimal digits.
+
+    A version of this program that makes another form of the embedded text has another one, for it makes other vectors.
+    """
+    return digest_json(
+        "embedding-configuration/v1",
+        {"provider": provider, "settings": dict(settings), "text_form": EMBEDDED_TEXT_FORM},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,15 @@
 """How semantic recall comes up with the server."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic import runtime
 from durable_memory.app.semantic.maintenance import MaintenancePhase
+from durable_memory.app.semantic.partition_state import IndexState
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.session import RecallMode
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
@@ -116,16 +119,113 @@ async def test_while_a_restarted_server_waits_for_its_provider_bound_sessions_re
         answer = await world.answer("kettles")
         assert answer.degradation is not None
         assert (found_ids(answer), answer.degradation.reason) == (["a"], DegradationReason.PROVIDER_FAILED)
-        for asked in (world.status(), world.refresh(), world.open("explicit", mode=RecallMode.HYBRID)):
-            with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED"):
-                await asked
-        await world.open("unbound")
+        assert await world.state() is IndexState.CURRENT, "what is indexed can be told without the provider"
+        with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED"):
+            await world.refresh()
+        assert not world.runtime.health.serving
 
         embedder.released.set()
         await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
 
         assert found_ids(await world.answer(ABOUT_TEA)) == ["a"], "from the vectors that are there"
         assert embedder.passages == []
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("mode", [RecallMode.AUTO, RecallMode.HYBRID])
+async def test_a_session_opened_while_a_provider_is_away_that_has_answered_before_recalls_by_meaning_once_it_is_back(
+    backing: Backing, mode: RecallMode
+):
+    async with semantic_process(backing, "before") as world:
+        await world.indexed(TEA)
+    embedder = SlowToOpen()
+    async with semantic_process(backing, "after", embedder) as world:
+        await world.open("later", mode=mode)
+        if mode is RecallMode.AUTO:
+            answer = await world.answer("kettles", session_id="later")
+            assert answer.degradation is not None
+            assert (found_ids(answer), answer.degradation.reason) == (["a"], DegradationReason.PROVIDER_FAILED)
+        else:
+            with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED"):
+                await world.answer("kettles", session_id="later")
+
+        embedder.released.set()
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+        answer = await world.answer(ABOUT_TEA, session_id="later")
+        assert (found_ids(answer), answer.degradation) == (["a"], None), "without rebinding, and without a restart"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_provider_that_comes_back_as_another_one_makes_a_new_generation(backing: Backing):
+    async with semantic_process(backing, "before") as world:
+        await world.indexed(TEA)
+    embedder = SlowToOpen()
+    embedder.generation = replace(embedder.generation, revision="2")
+    async with semantic_process(backing, "after", embedder) as world:
+        await world.open("early")
+        embedder.released.set()
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
+        answer = await world.answer("kettles", session_id="early")
+        assert answer.degradation is not None
+        assert answer.degradation.reason is DegradationReason.GENERATION_NOT_SERVED
+        assert embedder.queries == [], "vectors of two models never meet"
+        await world.open("late")
+        assert (await world.answer("kettles", session_id="late")).degradation is not None
+        await world.refresh("late")
+        assert found_ids(await world.answer(ABOUT_TEA, session_id="late")) == ["a"]
+    async with semantic_process(backing, "third", SlowToOpen()) as world:
+        known = world.app.defaults.current.known
+        assert known == embedder.generation, "what was heard last is what is known"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_one_server_has_heard_is_known_to_the_others_that_still_wait(backing: Backing):
+    waiting = SlowToOpen(EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True))
+    waiting.released.set()
+    async with semantic_process(backing, "waits", waiting) as world:
+        assert world.app.defaults.current.known is None
+        async with semantic_process(backing, "hears"):
+            await wait_until_async(lambda: world.app.defaults.current.known is not None, 5.0, what="the generation")
+        assert world.runtime.generation is None
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_where_a_provider_has_never_answered_anybody_a_session_opens_without_a_generation_and_the_log_says_so(
+    backing: Backing,
+):
+    embedder = SlowToOpen()
+    async with semantic_process(backing, "first", embedder) as world:
+        with capture_logs() as logs:
+            await world.open("unbound")
+        assert [entry["session"] for entry in logs if entry["event"] == "session_without_generation"] == ["unbound"]
+        for asked in (world.status(), world.open("explicit", mode=RecallMode.HYBRID)):
+            with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED"):
+                await asked
+
+        embedder.released.set()
+        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+
         unbound = await world.answer(ABOUT_TEA, session_id="unbound")
         assert unbound.degradation is not None
         assert unbound.degradation.reason is DegradationReason.SEMANTIC_NOT_CONFIGURED
+        with capture_logs() as logs:
+            await world.open("bound")
+        assert [entry for entry in logs if entry["event"] == "session_without_generation"] == []
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("call", ["served_generation", "record_generation"])
+async def test_a_repository_that_fails_for_a_moment_delays_the_start_and_no_more(backing: Backing, call: str):
+    async def fails() -> None:
+        del backing.records.before[call]
+        raise DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the store is away")
+
+    backing.records.before[call] = fails
+    async with semantic_process(backing, "a") as world:
+        await wait_until_async(
+            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, 5.0, what="it is up"
+        )
+        digest = world.embedder.configuration_digest
+        assert await backing.records.served_generation(digest) == world.embedder.generation

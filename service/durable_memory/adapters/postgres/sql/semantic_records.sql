@@ -6,6 +6,26 @@ fence, nonce, expected_index_revision, history_digest, source_history_id, source
 authority_digest, fence, index_revision, source_revision, source_history_id, history_digest, active_count,
        indexed_count, consistency, work, at, completed_by_successor
 
+-- name: served_generation
+-- index: served_generation_pkey
+SELECT provider, model, revision, dimension, normalization, metric, text_form, similarity_floor, authority_digest
+FROM served_generation
+WHERE configuration_digest = $1;
+
+-- name: record_generation
+-- Changes no row where that generation is recorded already.
+INSERT INTO served_generation (
+    configuration_digest, provider, model, revision, dimension, normalization, metric, text_form, similarity_floor,
+    authority_digest, recorded_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (configuration_digest) DO UPDATE SET
+    provider = excluded.provider, model = excluded.model, revision = excluded.revision,
+    dimension = excluded.dimension, normalization = excluded.normalization, metric = excluded.metric,
+    text_form = excluded.text_form, similarity_floor = excluded.similarity_floor,
+    authority_digest = excluded.authority_digest, recorded_at = excluded.recorded_at
+WHERE served_generation.authority_digest <> excluded.authority_digest;
+
 -- name: cached_vectors
 -- index: embedding_pkey
 SELECT text_digest, vector

@@ -1,5 +1,32 @@
 -- What is kept for semantic recall. Sets of digests come as JSON arrays.
 
+-- name: served_generation
+SELECT provider, model, revision, dimension, normalization, metric, text_form, similarity_floor, authority_digest
+FROM served_generations
+WHERE configuration_digest = :configuration_digest;
+
+-- name: record_generation
+-- Changes no row where that generation is recorded already.
+INSERT INTO served_generations (
+    configuration_digest, provider, model, revision, dimension, normalization, metric, text_form, similarity_floor,
+    authority_digest, recorded_at
+) VALUES (
+    :configuration_digest, :provider, :model, :revision, :dimension, :normalization, :metric, :text_form,
+    :similarity_floor, :authority_digest, :recorded_at
+)
+ON CONFLICT (configuration_digest) DO UPDATE SET
+    provider = excluded.provider,
+    model = excluded.model,
+    revision = excluded.revision,
+    dimension = excluded.dimension,
+    normalization = excluded.normalization,
+    metric = excluded.metric,
+    text_form = excluded.text_form,
+    similarity_floor = excluded.similarity_floor,
+    authority_digest = excluded.authority_digest,
+    recorded_at = excluded.recorded_at
+WHERE served_generations.authority_digest <> excluded.authority_digest;
+
 -- name: cached_vectors
 SELECT cached.text_digest, cached.vector
 FROM json_each(:text_digests) AS wanted
