@@ -75,7 +75,8 @@ export function citationOf(cited: Citable): Citation {
   if (typeof cited === "string") {
     return Citation.parse(cited);
   }
-  return cited instanceof Citation ? cited : cited.citation;
+  // Not by class: a citation may come from another copy of this package.
+  return "citation" in cited ? cited.citation : cited;
 }
 
 /** The citation that is meant, for a request. */

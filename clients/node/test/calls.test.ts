@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { test } from "node:test";
+import { Code } from "@connectrpc/connect";
+import { isReason, MemoryClient, MemoryServiceError, MemoryUnavailableError } from "@durable-memory/client";
+import { GetChangeTokenResponseSchema, GetNodeResponseSchema, RememberRequestSchema, RepositoryService } from "@durable-memory/client/v1";
+import { create } from "@bufbuild/protobuf";
+import { newRequestId } from "../src/identity.js";
+import { remembered } from "./messages.js";
+import { ScriptedService, type Refusal } from "./scripted_service.js";
+
+const REMEMBER = "MemoryService.Remember";
+const GET_TOKEN = "RepositoryService.GetChangeToken";
+
+async function failureOf(call: Promise<unknown>): Promise<MemoryServiceError> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof MemoryServiceError, String(error));
+    return error;
+  }
+  assert.fail("the call succeeded");
+}
+
+for (const [what, answer] of Object.entries({
+  "a service that is unavailable": { refuse: Code.Unavailable },
+  "a service that does not serve yet": { refuse: Code.Unavailable, reason: "NOT_SERVING" },
+  "an unknown outcome": { refuse: Code.Unavailable, reason: "OUTCOME_UNKNOWN" },
+  "a request that is still running": { refuse: Code.Aborted, reason: "REQUEST_IN_PROGRESS", retryAfterMs: 20 },
+  "a load limit": { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 20 },
+  "a stopping server": { refuse: Code.Canceled },
+  "a connection that breaks": "cut",
+} as const satisfies Record<string, Refusal | "cut">)) {
+  test(`${what} is asked again with the same request id`, async () => {
+    await using service = await ScriptedService.start();
+    await using memory = service.client();
+    service.willAnswer(REMEMBER, answer, remembered());
+
+    assert.equal((await memory.remember("The user prefers tea.")).outcome, "CREATED");
+
+    const ids = service.requests(REMEMBER, RememberRequestSchema).map((request) => request.requestId);
+    assert.equal(ids.length, 2);
+    assert.equal(new Set(ids).size, 1);
+    assert.match(ids[0] ?? "", /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  });
+}
+
+for (const [what, answer] of Object.entries({
+  "a conflict": { refuse: Code.Aborted, reason: "REVISION_CONFLICT" },
+  "a failed precondition": { refuse: Code.FailedPrecondition, reason: "NODE_FROZEN" },
+  "a load limit that names no time": { refuse: Code.ResourceExhausted, reason: "OVERLOADED" },
+  "a quota": { refuse: Code.ResourceExhausted, reason: "QUOTA_EXCEEDED", retryAfterMs: 20 },
+  "a cancellation by the service": { refuse: Code.Canceled, reason: "CANCELLED" },
+  "an internal error": { refuse: Code.Internal, reason: "INTERNAL" },
+} as const satisfies Record<string, Refusal>)) {
+  test(`${what} is never repeated`, async () => {
+    await using service = await ScriptedService.start();
+    await using memory = service.client();
+    service.willAnswer(REMEMBER, answer, remembered());
+
+    const error = await failureOf(memory.remember("The user prefers tea."));
+
+    assert.equal(error.reason, answer.reason);
+    assert.equal(error.attempts, 1);
+    assert.equal(service.calls(REMEMBER).length, 1);
+  });
+}
+
+test("an outage is given up after the attempts of the policy", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.Unavailable });
+
+  const error = await failureOf(memory.remember("The user prefers tea."));
+
+  assert.ok(error instanceof MemoryUnavailableError);
+  assert.deepEqual([error.code, error.attempts, error.definite], ["UNAVAILABLE", 5, false]);
+  assert.equal(service.calls(REMEMBER).length, 5);
+});
+
+test("a load limit is respected until the deadline, and no wait is begun that would outlast it", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 60_000 });
+
+  const started = performance.now();
+  const error = await failureOf(memory.remember("The user prefers tea.", { timeoutMs: 5_000 }));
+
+  assert.ok(isReason(error, "RATE_LIMITED"));
+  assert.ok(error instanceof MemoryUnavailableError);
+  assert.equal(error.retryAfterMs, 60_000);
+  assert.ok(performance.now() - started < 4_000);
+});
+
+test("the deadline is of all attempts together", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.Unavailable }, "forever");
+
+  const error = await failureOf(memory.remember("The user prefers tea.", { timeoutMs: 600 }));
+
+  assert.deepEqual([error.reason, error.code, error.attempts], ["DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 2]);
+  const [first, second] = service.calls(REMEMBER);
+  assert.ok((first?.sentTimeoutMs ?? 0) <= 600);
+  assert.ok((second?.sentTimeoutMs ?? 0) < (first?.sentTimeoutMs ?? 0));
+});
+
+test("a deadline that has passed is one, and not none", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(GET_TOKEN, "forever");
+  assert.ok(isReason(await failureOf(memory.getChangeToken({ timeoutMs: 0 })), "DEADLINE_EXCEEDED"));
+  await assert.rejects(memory.getChangeToken({ timeoutMs: -1 }), RangeError);
+});
+
+test("a caller may state the request id", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  await memory.remember("The user prefers tea.", { requestId: "order-17" });
+  assert.deepEqual(service.requests(REMEMBER, RememberRequestSchema).map((request) => request.requestId), ["order-17"]);
+});
+
+test("a refusal of the only attempt is as definite as the table says", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.Aborted, reason: "REVISION_CONFLICT", metadata: { actual: "7" } });
+  const conflict = await failureOf(memory.remember("The user prefers tea."));
+  service.willAnswer(REMEMBER, { refuse: Code.Internal, reason: "INTERNAL" });
+  const internal = await failureOf(memory.remember("The user prefers tea."));
+
+  assert.deepEqual([conflict.definite, internal.definite], [true, false]);
+  assert.equal(conflict.metadata["actual"], "7");
+  assert.equal(conflict.method, REMEMBER);
+  assert.equal(conflict.message, "REVISION_CONFLICT: refused");
+  assert.equal(conflict.requestId, service.requests(REMEMBER, RememberRequestSchema)[0]?.requestId);
+});
+
+test("a refusal after a lost attempt, or after attempts of a proxy, is not definite", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  const refusal: Refusal = { refuse: Code.Aborted, reason: "REVISION_CONFLICT" };
+  service.willAnswer(REMEMBER, "cut", refusal);
+  const second = await failureOf(memory.remember("The user prefers tea."));
+  service.willAnswer(REMEMBER, { ...refusal, headers: { "x-envoy-attempt-count": "3" } });
+  const proxied = await failureOf(memory.remember("The user prefers tea."));
+
+  assert.deepEqual([second.definite, second.attempts], [false, 2]);
+  assert.deepEqual([proxied.definite, proxied.attempts], [false, 3]);
+});
+
+test("a failed read has changed nothing, however often it was tried", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(GET_TOKEN, { refuse: Code.Unavailable });
+  const error = await failureOf(memory.getChangeToken());
+  assert.deepEqual([error.definite, error.attempts, error.requestId], [true, 5, undefined]);
+});
+
+test("a reason of a newer server is kept, and one of another domain is not taken for ours", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.FailedPrecondition, reason: "MOON_IS_FULL" });
+  const newer = await failureOf(memory.remember("The user prefers tea."));
+  service.willAnswer(REMEMBER, { refuse: Code.PermissionDenied, reason: "NODE_FROZEN", domain: "proxy.example" });
+  const foreign = await failureOf(memory.remember("The user prefers tea."));
+
+  assert.deepEqual([newer.reason, newer.definite], ["MOON_IS_FULL", false]);
+  assert.deepEqual([foreign.reason, foreign.code], [undefined, "PERMISSION_DENIED"]);
+  assert.equal(foreign.message, "PERMISSION_DENIED: refused");
+});
+
+test("nobody listening is an outage", async () => {
+  const closed = createServer().listen(0, "127.0.0.1");
+  await once(closed, "listening");
+  const { port } = closed.address() as { port: number };
+  closed.close();
+  await using memory = new MemoryClient({ address: `127.0.0.1:${port}` });
+  const error = await failureOf(memory.getChangeToken());
+  assert.ok(error instanceof MemoryUnavailableError);
+  assert.equal(error.attempts, 5);
+});
+
+test("a call that is given up ends at the service with the caller's reason, and is not repeated", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, "forever");
+  const giveUp = new AbortController();
+  const call = memory.remember("The user prefers tea.", { signal: giveUp.signal });
+  const [asked] = await service.arrived(REMEMBER);
+  const reason = new Error("the user went away");
+
+  giveUp.abort(reason);
+
+  await assert.rejects(call, reason);
+  assert.deepEqual(await asked?.ended, { cancelled: true });
+  assert.equal(service.calls(REMEMBER).length, 1);
+});
+
+test("a call is given up between two attempts too", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REMEMBER, { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 4_000 });
+  const giveUp = new AbortController();
+  const call = memory.remember("The user prefers tea.", { signal: giveUp.signal });
+  await service.arrived(REMEMBER);
+  const waiting = setTimeout(() => {
+    giveUp.abort();
+  }, 50);
+  const started = performance.now();
+  await assert.rejects(call, { name: "AbortError" });
+  clearTimeout(waiting);
+  assert.ok(performance.now() - started < 2_000);
+});
+
+test("a signal that was aborted before sends nothing", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  const reason = new Error("never mind");
+  await assert.rejects(memory.remember("x", { signal: AbortSignal.abort(reason) }), reason);
+  assert.deepEqual(service.asked, []);
+});
+
+test("a closed client says so, and what was running over it fails", async () => {
+  await using service = await ScriptedService.start();
+  const memory = service.client();
+  service.willAnswer(REMEMBER, "forever");
+  const running = memory.remember("The user prefers tea.");
+  await service.arrived(REMEMBER);
+  memory.close();
+  await assert.rejects(running, /this client is closed/);
+  await assert.rejects(memory.getChangeToken(), /this client is closed/);
+});
+
+test("a service that comes back is found again by the same client", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  await memory.getChangeToken();
+  service.cut();
+  await memory.getChangeToken();
+  assert.equal(service.calls(GET_TOKEN).length, 2);
+});
+
+test("the token is asked for at every attempt", async () => {
+  await using service = await ScriptedService.start();
+  let asked = 0;
+  await using memory = service.client({ token: () => Promise.resolve(`token-${(asked += 1)}`) });
+  service.willAnswer(GET_TOKEN, { refuse: Code.Unavailable }, create(GetChangeTokenResponseSchema));
+  await memory.getChangeToken();
+  const sent = service.calls(GET_TOKEN).map((call) => call.headers.authorization);
+  assert.deepEqual(sent, ["Bearer token-1", "Bearer token-2"]);
+});
+
+test("any RPC can be made with its own messages, in the namespace of the view, without changing the message", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer("RepositoryService.GetNode", create(GetNodeResponseSchema, { node: { revision: 2n ** 62n } }));
+  const request = create(RepositoryService.method.getNode.input, { nodeId: "prefers-tea" });
+
+  const { node } = await memory.namespace({ scope: "project-b" }).call(RepositoryService.method.getNode, request);
+
+  assert.equal(node?.revision, 2n ** 62n);
+  assert.equal(request.namespace, undefined);
+  const [asked] = service.requests("RepositoryService.GetNode", RepositoryService.method.getNode.input);
+  assert.equal(asked?.namespace?.tenantId, "acme");
+  assert.equal(asked.namespace.scopeId, "project-b");
+});
+
+test("request ids are unique, and in the order of their making", () => {
+  const ids = Array.from({ length: 2_000 }, newRequestId);
+  assert.equal(new Set(ids).size, ids.length);
+  const times = ids.map((id) => id.slice(0, 13));
+  assert.deepEqual(times, times.toSorted());
+});
