@@ -147,6 +147,19 @@ def test_nothing_below_the_least_similarity_and_nothing_that_is_not_admitted_is_
     assert found.numbers.tolist() == every.numbers[::2][:10].tolist()
 
 
+@pytest.mark.parametrize("admitted_count", [0, 1, 9, 10, 11, 200, 2_000])
+def test_however_few_are_admitted_all_that_are_among_the_best_of_them_are_found(admitted_count: int) -> None:
+    view, question = view_of(units(2_000, 21, distinct=700)), units(1, 22)[0]
+    scores = product(view, [question])[0]
+    admitted = np.zeros(2_000, dtype=np.bool_)
+    admitted[np.random.default_rng(admitted_count).permutation(2_000)[:admitted_count]] = True
+    numbers = np.flatnonzero(admitted)
+    similarities = exact_similarities(view, question, numbers)
+    last = np.sort(similarities)[-10] if admitted_count > 10 else -1.0
+    found = nearest(view, question, scores, admitted, 10, -1.0)
+    assert set(found.numbers.tolist()) == set(numbers[similarities >= last].tolist())
+
+
 async def test_a_question_that_fails_and_one_that_left_disturb_no_other() -> None:
     view, questions, queue = view_of(units(50, 11)), units(3, 12), ProductQueue()
     leaving = asyncio.create_task(queue.scores(view, questions[0]))
