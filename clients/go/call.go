@@ -255,7 +255,7 @@ func (g gate) enter(ctx context.Context) error {
 	case g <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return unsent(ctx)
 	}
 }
 

@@ -47,7 +47,7 @@ type Error struct {
 	// Definite is true if the call certainly changed nothing, and false if it may have: an error of a later attempt
 	// says nothing about the attempts before it.
 	Definite bool
-	// Attempts is how often the call was sent, by this client and by proxies that say so.
+	// Attempts is how often the call was sent, by this client and by proxies that say so; 0 if it was not.
 	Attempts int
 	// RetryAfter is how long to wait before another attempt, if the service said so.
 	RetryAfter time.Duration
@@ -129,6 +129,13 @@ func failure(ctx context.Context, err error, tried attempted, headers ...metadat
 	return made
 }
 
+// unsent is the error of a call that ctx ended before it was sent.
+func unsent(ctx context.Context) *Error {
+	made := failure(ctx, status.FromContextError(ctx.Err()).Err(), attempted{})
+	made.Definite = true
+	return made
+}
+
 // endedBy is the same error for a call that was to be repeated, had the caller's context not ended.
 func (e *Error) endedBy(ctx context.Context) *Error {
 	if e.cause == nil {
@@ -185,7 +192,7 @@ func details(state *status.Status) (info *errdetails.ErrorInfo, retryAfter time.
 const proxyAttemptsHeader = "x-envoy-attempt-count"
 
 func proxyAttempts(headers []metadata.MD) int {
-	most := 1
+	most := 0
 	for _, header := range headers {
 		for _, value := range header.Get(proxyAttemptsHeader) {
 			if count, err := strconv.Atoi(value); err == nil {

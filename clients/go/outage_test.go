@@ -3,6 +3,7 @@ package durablememory_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,6 +118,28 @@ func TestWhoCanGoWithoutMemoryWaitsTwoSecondsForIt(t *testing.T) {
 	if waited := time.Since(started); waited > time.Second {
 		t.Errorf("an outage that lasts is waited for again: %v", waited)
 	}
+}
+
+func TestWhoWaitsForSomebodyElsesCallGoesWithoutMemoryToo(t *testing.T) {
+	t.Parallel()
+	client, server := scriptedClient(t)
+	server.Answers(openSession, openedSession())
+	server.Answers(beginRun, begunRun())
+	session, err := client.OpenSession(t.Context(), "assistant", emptyWhenUnavailable)
+	must(t, err)
+	run, err := session.BeginRun(t.Context(), "turn-1")
+	must(t, err)
+	server.Answers(activeRecall, scripted.Answer{Forever: true})
+	var group sync.WaitGroup
+	for range 3 { // of which the others wait for the first one's assembly
+		group.Go(func() {
+			recall, err := run.RecallAndAdmit(t.Context(), "tea", nil)
+			if err != nil || !recall.Unavailable() {
+				t.Errorf("not an empty recall: %+v, %v", recall, err)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestACallerWhoLeavesDoesNotMakeAnOutageForTheOthers(t *testing.T) {

@@ -270,6 +270,20 @@ func TestEachHitIsAdmittedInTheRunOfItsNamespace(t *testing.T) {
 	}
 }
 
+func TestANamespaceOutOfReachHasNoHits(t *testing.T) {
+	runs, server := severalRuns(t)
+	found := scripted.Reply(&pb.ActiveRecallResponse{Result: &pb.RecallResult{Hits: []*pb.RecallHit{{Content: "1"}}}})
+	// Whichever run asks first finds it; the other one gets no answer.
+	server.Answers(activeRecall, found, unavailable)
+	recall, err := durablememory.RecallAll(t.Context(), runs, "tea", &durablememory.RecallAllOptions{
+		RecallOptions: durablememory.RecallOptions{OnUnavailable: durablememory.EmptyWhenUnavailable},
+	})
+	must(t, err)
+	equal(t, "hits", len(recall.Hits), 1)
+	equal(t, "unavailable", recall.Unavailable(), true)
+	equal(t, "its error is an outage", errors.Is(recall.Err(), durablememory.ErrUnavailable), true)
+}
+
 func TestTheErrorOfOneNamespaceEndsTheOthers(t *testing.T) {
 	runs, server := severalRuns(t)
 	server.Answers(activeRecall, scripted.Refusal(codes.FailedPrecondition, "SESSION_CLOSED"), scripted.Answer{Forever: true})

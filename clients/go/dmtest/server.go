@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,14 +166,9 @@ func (s *Server) try(command []string, chosen settings, deadline time.Time) (rea
 	s.command = exec.Command(command[0], append(command[1:len(command):len(command)], "serve", "--address", s.Address, "--store", store)...)
 	s.command.Dir, s.command.Stdout, s.command.Stderr = s.folder, log, log
 	s.command.Env = environment(chosen)
-	if err := s.command.Start(); err != nil {
+	if s.ended, err = start(s.command); err != nil {
 		return false, err
 	}
-	s.ended = make(chan struct{})
-	go func(command *exec.Cmd, ended chan struct{}) {
-		_ = command.Wait()
-		close(ended)
-	}(s.command, s.ended)
 	if s.Client, err = s.newClient(); err != nil {
 		return false, err
 	}
@@ -182,6 +178,28 @@ func (s *Server) try(command []string, chosen settings, deadline time.Time) (rea
 	_ = s.Client.Close()
 	s.end()
 	return false, nil
+}
+
+// start starts the process, which ends with this one however that ends. ended is closed when it has.
+func start(command *exec.Cmd) (ended chan struct{}, err error) {
+	endWithParent(command)
+	ended = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		// For Linux the parent is a thread: this one must live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+			close(ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return ended, nil
 }
 
 func (s *Server) becomesReady(deadline time.Time) bool {
