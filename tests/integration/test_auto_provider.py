@@ -42,6 +42,8 @@ def test_a_server_over_a_shared_store_without_a_shared_index_recalls_by_words_an
         with pytest.raises(MemoryServiceError) as refused:
             memory.get_index_status()
         assert refused.value.metadata["cause"] == "SEMANTIC_NOT_CONFIGURED"
+        for said in (refused.value.message, recall.degradation.message):
+            assert "DURABLE_MEMORY_SERVER_VECTORS_REDIS_URL of the server names no place" in said
     server.terminate()
     events = [json.loads(line) for line in server.log_text().splitlines() if line.startswith("{")]
     (off,) = [event for event in events if event["event"] == "semantic_off"]

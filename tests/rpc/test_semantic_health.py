@@ -49,12 +49,11 @@ def serve(serve_application, provider, index_server, monkeypatch):
     monkeypatch.setattr("durable_memory.adapters.openai.embedder.CircuitBreaker", impatient)
 
     async def serve():
-        app = await serve_application(
+        return await serve_application(
             embedding={"provider": "openai", "base_url": provider.base_url, "model": "fixture", "attempts": 1},
             vectors={"redis_url": index_server.url, "poll_interval_seconds": 3_600},
             health={"probe_interval_seconds": 0.05, "probe_timeout_seconds": 0.5},
         )
-        return await app.stubs()
 
     return serve
 
@@ -62,7 +61,7 @@ def serve(serve_application, provider, index_server, monkeypatch):
 @pytest.fixture
 async def stubs(serve):
     """Of a server with an open session and an indexed memory."""
-    stubs = await serve()
+    stubs = await (await serve()).stubs()
     await stubs.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="assistant")))
     await remember(stubs, "The user drinks tea.", node_id="tea")
     await refresh(stubs)
@@ -112,6 +111,18 @@ async def test_watchers_are_told_when_the_index_server_dies_and_when_it_is_back(
     watch.cancel()
 
 
+async def test_the_line_of_a_server_that_is_ready_says_what_it_found_of_the_index(serve, index_server):
+    index_server.kill9()
+    served = await serve()
+    said = "recall by words until the vector index answers, then words and meaning (fixture)"
+    assert said in served.application.description
+    assert await health(await served.stubs(), SEMANTIC) == NOT_SERVING
+
+    index_server.restart()
+    await becomes(await served.stubs(), SERVING)
+    assert "recall by words and meaning (fixture)" in served.application.description
+
+
 async def test_an_index_that_came_back_empty_is_said_until_it_is_rebuilt(stubs, index_server):
     index_server.restart_empty()
 
@@ -157,7 +168,7 @@ async def test_a_provider_that_fails_is_said_until_it_answers_again(stubs, provi
 
 async def test_a_provider_that_is_away_at_the_start_is_said_from_the_first_moment(serve, provider):
     provider.usually = drops
-    stubs = await serve()
+    stubs = await (await serve()).stubs()
     assert await health(stubs, SEMANTIC) == NOT_SERVING
     assert await health(stubs) == SERVING
     async with refused(Reason.SEMANTIC_UNAVAILABLE):

@@ -202,8 +202,9 @@ type DegradationReason int32
 const (
 	// Never sent.
 	DegradationReason_DEGRADATION_REASON_UNSPECIFIED DegradationReason = 0
-	// The session is bound to no semantic generation, because the server had
-	// none.
+	// There is no semantic generation to search: the server makes no vectors, or
+	// the session is bound to none, because the server had none when it was
+	// bound. The message says which; RebindSession mends the latter.
 	DegradationReason_DEGRADATION_REASON_SEMANTIC_NOT_CONFIGURED DegradationReason = 1
 	// The vector index cannot be reached.
 	DegradationReason_DEGRADATION_REASON_INDEX_UNAVAILABLE DegradationReason = 2
@@ -213,7 +214,8 @@ const (
 	DegradationReason_DEGRADATION_REASON_INDEX_REGRESSED DegradationReason = 4
 	// A segment of the partition does not match its checksum.
 	DegradationReason_DEGRADATION_REASON_INDEX_CORRUPTED DegradationReason = 5
-	// The embedding provider failed to embed the query.
+	// The embedding provider failed to embed the query, or has not answered since
+	// the server started.
 	DegradationReason_DEGRADATION_REASON_PROVIDER_FAILED DegradationReason = 6
 	// The semantic branch did not finish in its share of the deadline.
 	DegradationReason_DEGRADATION_REASON_DEADLINE DegradationReason = 7
@@ -371,7 +373,8 @@ type VectorState int32
 const (
 	// Never sent.
 	VectorState_VECTOR_STATE_UNSPECIFIED VectorState = 0
-	// The session has no semantic generation, or the mode does not use it.
+	// Nothing is known of it: the mode does not search by vectors, or AUTO could
+	// not, for the reason that `degradation` gives.
 	VectorState_VECTOR_STATE_NOT_USED VectorState = 1
 	// The node has not been embedded yet.
 	VectorState_VECTOR_STATE_MISSING VectorState = 2
@@ -1050,7 +1053,8 @@ type Degradation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason.
 	Reason DegradationReason `protobuf:"varint,1,opt,name=reason,proto3,enum=durablememory.v1.DegradationReason" json:"reason,omitempty"`
-	// One sentence for a person, in English, without memory text.
+	// One sentence for a person, in English, without memory text. It may tell
+	// more than the reason does.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1226,8 +1230,9 @@ type RecallExplanation struct {
 	// What `min_score` is compared with: the share of the query that the node
 	// matched, 0..1, on the scale of the lexical profile.
 	MatchedShare float64 `protobuf:"fixed64,12,opt,name=matched_share,json=matchedShare,proto3" json:"matched_share,omitempty"`
-	// Why AUTO searched lexically only: vector_state and semantic say nothing
-	// then. Absent if it did not have to.
+	// Why AUTO could not ask the semantic branch. `vector_state` is NOT_USED then,
+	// and `semantic` absent, whatever the index holds of the node. Absent if it
+	// could.
 	Degradation   *Degradation `protobuf:"bytes,13,opt,name=degradation,proto3" json:"degradation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,7 +31,8 @@ const (
 	IndexState_INDEX_STATE_UNSPECIFIED IndexState = 0
 	// Nothing was published, or it was cleared. Recall is lexical.
 	IndexState_INDEX_STATE_NOT_BUILT IndexState = 1
-	// It is what was published last.
+	// It is what was published last. What has changed since is not in it yet: see
+	// `unindexed_active_count`.
 	IndexState_INDEX_STATE_CURRENT IndexState = 2
 	// It is gone, or another than what was published last: it lost writes. It is
 	// not searched, and is built again from cached vectors: by the next refresh,
@@ -471,10 +472,11 @@ type PublishedIndex struct {
 	Fence int64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
 	// The point in history that its vectors were made of.
 	Source *ChangeToken `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
-	// How many vectors count.
+	// How many vectors it has, each of a node that was ACTIVE at `source`. One
+	// whose node has been retired since, or has another text, is never used.
 	LiveCount int64 `protobuf:"varint,5,opt,name=live_count,json=liveCount,proto3" json:"live_count,omitempty"`
-	// How many are stored and no longer count: of nodes that were changed or
-	// retired since. Refreshes merge segments before these outweigh the rest.
+	// How many more are stored that a later publication has replaced or removed.
+	// Refreshes merge segments before these outweigh the rest.
 	DeadCount int64 `protobuf:"varint,6,opt,name=dead_count,json=deadCount,proto3" json:"dead_count,omitempty"`
 	// The bytes of its segments, dead vectors included.
 	StoredBytes int64 `protobuf:"varint,7,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`

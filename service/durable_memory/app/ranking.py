@@ -9,6 +9,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from durable_memory.app.degradation import (
+    bound_to_another,
+    bound_to_none,
+    degradation,
+    no_provider,
+    provider_awaited,
+    semantic_unavailable,
+)
 from durable_memory.app.recall_result import (
     NOT_USED,
     BranchScore,
@@ -30,13 +38,12 @@ from durable_memory.app.views.index import LexicalRanking, Search
 from durable_memory.app.views.search_queue import SearchQueue
 from durable_memory.app.views.selection import largest
 from durable_memory.app.views.view import View
-from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.fusion import BRANCH_CUT, FUSION_PROFILES, LexicalBranch, SemanticBranch
 from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.manifest import Manifest
-from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration, semantic_not_configured
+from durable_memory.domain.session import RecallMode, RecallPolicy, SemanticGeneration
 from durable_memory.ports.observing import UNOBSERVED, Observer
 
 DEFAULT_BUDGET_SECONDS: Final = 2.0
@@ -92,7 +99,7 @@ class Begun:
     question: Question
     generation: Generation | None = None
     semantic: SemanticQuestion | None = None
-    without: DegradationReason | None = None
+    without: Degradation | None = None
 
 
 class Ranker:
@@ -136,8 +143,8 @@ class Ranker:
         except SemanticUnavailableError as error:
             if policy.mode is not RecallMode.AUTO:
                 self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
-                raise semantic_unavailable(error.reason, policy.mode) from error
-            return Begun(question=question, without=error.reason)
+                raise semantic_unavailable(error, policy.mode) from error
+            return Begun(question=question, without=degradation(error.reason, error.cause))
         partition = Partition(question.namespace, bound.authority_digest)
         return Begun(
             question=question,
@@ -177,8 +184,8 @@ class Ranker:
         except SemanticUnavailableError as error:
             if policy.mode is not RecallMode.AUTO or words is None:
                 self._observer.recall_degraded(mode=policy.mode.name, reason=error.reason.name)
-                raise semantic_unavailable(error.reason, policy.mode) from error
-            return self._lexical(view, words, policy, error.reason)
+                raise semantic_unavailable(error, policy.mode) from error
+            return self._lexical(view, words, policy, degradation(error.reason, error.cause))
         finally:
             branch.cancel()  # what others share goes on
         limit = None if uncut else policy.max_results
@@ -186,27 +193,35 @@ class Ranker:
             return _alone(view, semantic, limit)
         return _fused(view, words, semantic, policy.fusion_profile, begun.generation.similarity_floor, limit)
 
-    async def standing(self, begun: Begun, view: View, node_id: str) -> SemanticStanding:
-        """How a memory stands in the semantic branch, as far as that can be told now."""
+    async def standing(self, begun: Begun, view: View, node_id: str) -> tuple[SemanticStanding, Degradation | None]:
+        """How a memory stands in the semantic branch, or why AUTO cannot tell now.
+
+        Raises: SEMANTIC_UNAVAILABLE (cause) for an explicit mode.
+        """
         if begun.semantic is None or self._search is None:
-            return NOT_USED
+            return NOT_USED, begun.without
         branch = asyncio.create_task(self._search.standing(begun.semantic, view, node_id), name="semantic standing")
         branch.add_done_callback(_retrieve)
         try:
-            return await _result(branch, self._wait_ends_at(begun.question))
-        except SemanticUnavailableError:
-            return NOT_USED
+            return await _result(branch, self._wait_ends_at(begun.question)), None
+        except SemanticUnavailableError as error:
+            mode = begun.question.policy.mode
+            if mode is not RecallMode.AUTO:
+                raise semantic_unavailable(error, mode) from error
+            return NOT_USED, degradation(error.reason, error.cause)
         finally:
             branch.cancel()
 
     def _generation(self, bound: SemanticGeneration | None) -> tuple[Generation, SemanticGeneration, SemanticSearch]:
         generation = self._current.value
-        if bound is None or self._search is None:
-            raise SemanticUnavailableError(DegradationReason.SEMANTIC_NOT_CONFIGURED)
+        if self._search is None:
+            raise no_provider(bound, self._current.problem)
         if generation is None:
-            raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED)
+            raise provider_awaited()
+        if bound is None:
+            raise bound_to_none(generation)
         if bound.authority_digest != self._authority(generation):
-            raise SemanticUnavailableError(DegradationReason.GENERATION_NOT_SERVED)
+            raise bound_to_another(bound, generation)
         return generation, bound, self._search
 
     def _authority(self, generation: Generation) -> str:
@@ -223,18 +238,14 @@ class Ranker:
             return now + (self._budget if left is None else min(self._budget, left * _SHARE_OF_DEADLINE))
         return None if left is None else now + left * _LAST_OF_DEADLINE
 
-    def _lexical(
-        self, view: View, words: LexicalRanking, policy: RecallPolicy, without: DegradationReason | None
-    ) -> Ranking:
+    def _lexical(self, view: View, words: LexicalRanking, policy: RecallPolicy, without: Degradation | None) -> Ranking:
         if without is not None:
-            self._observer.recall_degraded(mode=policy.mode.name, reason=without.name)
+            self._observer.recall_degraded(mode=policy.mode.name, reason=without.reason.name)
         hits = tuple(
             Ranked(hit.node_id, hit.revision, hit.score, RecallChannel.LEXICAL, BranchScore(hit.rank, hit.score), None)
             for hit in view.index.hits(words, policy.max_results)
         )
-        return Ranking(
-            hits=hits, mode=RecallMode.LEXICAL, degradation=None if without is None else degradation(without)
-        )
+        return Ranking(hits=hits, mode=RecallMode.LEXICAL, degradation=without)
 
     async def _words(self, question: Question, view: View, limit: int) -> LexicalRanking:
         """The lexical branch, on the event loop where that is the cheaper place."""
@@ -321,31 +332,6 @@ def _best(view: View, scores: Mapping[int, float], limit: int | None) -> list[in
         numbers, values = numbers[kept], values[kept]
     best: list[int] = numbers[view.index.ordered(numbers, values)[:limit]].tolist()
     return best
-
-
-def degradation(reason: DegradationReason) -> Degradation:
-    return Degradation(reason=reason, message=_MESSAGES[reason])
-
-
-def semantic_unavailable(reason: DegradationReason, mode: RecallMode) -> DomainError:
-    """SEMANTIC_UNAVAILABLE for an explicit mode, with the cause."""
-    if reason is DegradationReason.SEMANTIC_NOT_CONFIGURED:
-        return semantic_not_configured()
-    return DomainError(
-        Reason.SEMANTIC_UNAVAILABLE, f"mode {mode.name} is not possible: {_MESSAGES[reason]}", cause=reason.name
-    )
-
-
-_MESSAGES: Final = {
-    DegradationReason.SEMANTIC_NOT_CONFIGURED: "no semantic generation is bound; lexical recall only",
-    DegradationReason.GENERATION_NOT_SERVED: "this server does not make the session's generation; lexical recall only",
-    DegradationReason.INDEX_UNAVAILABLE: "the vector index cannot be read; lexical recall only",
-    DegradationReason.INDEX_NOT_BUILT: "nothing was indexed yet; lexical recall only",
-    DegradationReason.INDEX_REGRESSED: "the vector index lost what was published, and is rebuilt; lexical recall only",
-    DegradationReason.INDEX_CORRUPTED: "the vector index is damaged, and is rebuilt; lexical recall only",
-    DegradationReason.PROVIDER_FAILED: "the query could not be embedded; lexical recall only",
-    DegradationReason.DEADLINE: "the semantic branch took too long; lexical recall only",
-}
 
 
 def _places(numbers: Sequence[int]) -> dict[int, int]:

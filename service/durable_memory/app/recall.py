@@ -11,11 +11,13 @@ from typing import Final
 
 from durable_memory.app.access import AccessService, admission_decision, admission_reads
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.ranking import Question, Ranker, degradation
+from durable_memory.app.degradation import degradation
+from durable_memory.app.ranking import Question, Ranker
 from durable_memory.app.recall_result import (
     NOT_USED,
     AdmittedRecall,
     BranchScore,
+    Degradation,
     DegradationReason,
     Explanation,
     HitRelation,
@@ -155,13 +157,16 @@ class RecallService:
             min_relative_score=policy.min_relative_score,
         )
         rank = next((rank for rank, hit in enumerate(ranking.hits, start=1) if hit.node_id == node_id), None)
+        standing, without = NOT_USED, ranking.degradation
+        if ranking.semantic is not None:
+            standing, without = await self._ranker.standing(begun, view, node_id)
         return Explanation(
             token=view.key.token,
             node=nodes[node_id],
             mode=ranking.mode,
-            degradation=ranking.degradation,
+            degradation=without,
             lexical=explanation,
-            semantic=NOT_USED if ranking.semantic is None else await self._ranker.standing(begun, view, node_id),
+            semantic=standing,
             rank=explanation.rank if rank is None and ranking.mode is RecallMode.LEXICAL else rank,
             recalled=rank is not None and rank <= policy.max_results,
         )
@@ -337,12 +342,11 @@ class RecallService:
             _hit_of_json(hit, rank, held, _relations(held.node, statuses), _age(held.node, now))
             for rank, (hit, held) in enumerate(zip(stored, texts, strict=True), start=1)
         )
-        without = recall["degradation"]
         return AdmittedRecall(
             answer=RecallAnswer(
                 token=token,
                 mode=RecallMode[str(recall["mode"])],
-                degradation=None if without is None else degradation(DegradationReason[str(without)]),
+                degradation=_degradation_of_json(recall),
                 searched_nodes=integer(recall["searched_nodes"]),
                 hits=hits,
                 semantic=_semantic_of_json(recall.get("semantic")),
@@ -396,6 +400,7 @@ def _answer_json(answer: RecallAnswer) -> JsonObject:
     return {
         "at": answer.token.namespace_revision,
         "degradation": None if answer.degradation is None else answer.degradation.reason.name,
+        "degradation_message": None if answer.degradation is None else answer.degradation.message,
         "hits": [
             {
                 "channel": hit.channel.name,
@@ -413,6 +418,15 @@ def _answer_json(answer: RecallAnswer) -> JsonObject:
         "searched_nodes": answer.searched_nodes,
         "semantic": None if answer.semantic is None else asdict(answer.semantic),
     }
+
+
+def _degradation_of_json(stored: JsonObject) -> Degradation | None:
+    reason = stored["degradation"]
+    if reason is None:
+        return None
+    known = degradation(DegradationReason[str(reason)])
+    message = stored.get("degradation_message")  # not in what earlier versions stored
+    return known if message is None else replace(known, message=str(message))
 
 
 def _semantic_of_json(stored: JsonValue) -> SemanticSearched | None:

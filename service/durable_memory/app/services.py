@@ -18,6 +18,7 @@ from durable_memory.app.sessions import PolicyDefaults, SessionService
 from durable_memory.app.transfer import TransferService
 from durable_memory.app.views.cache import ViewCache
 from durable_memory.app.views.revisions import RevisionCache
+from durable_memory.domain.session import NO_PROVIDER
 from durable_memory.ports.observing import UNOBSERVED, Observer, ProcessState, ViewState
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
@@ -81,10 +82,14 @@ def build_services(
     view_max_bytes: int,
     revision_cache_bytes: int,
     semantic_parts: SemanticParts | None = None,
+    no_vectors: str = NO_PROVIDER,
     observer: Observer = UNOBSERVED,
 ) -> AppServices:
-    """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits."""
-    current = CurrentGeneration()
+    """Wire the use cases. Bounds are bytes of memory: for all views, for one view, for texts of hits.
+
+    `no_vectors`: why there are no `semantic_parts`, in one phrase for whoever asks for what needs them.
+    """
+    current = CurrentGeneration(problem=no_vectors)
     defaults = PolicyDefaults(current=current)
     views = ViewCache(store, budget_bytes=view_budget_bytes, view_max_bytes=view_max_bytes)
     revisions = RevisionCache(store, budget_bytes=revision_cache_bytes)

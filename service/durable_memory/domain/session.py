@@ -279,11 +279,14 @@ def run_ended(run: Run) -> DomainError:
     )
 
 
-def semantic_not_configured() -> DomainError:
-    """SEMANTIC_UNAVAILABLE where there is no generation: no repeat of the call can succeed."""
+NO_PROVIDER: Final = "this server has no embedding provider"
+
+
+def semantic_not_configured(problem: str = NO_PROVIDER) -> DomainError:
+    """SEMANTIC_UNAVAILABLE where there is no generation, because of `problem`: no repeat of the call can succeed."""
     return DomainError(
         Reason.SEMANTIC_UNAVAILABLE,
-        "semantic recall is not possible: there is no semantic generation",
+        f"semantic recall is not possible: {problem}",
         cause="SEMANTIC_NOT_CONFIGURED",
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from durable_memory.app.repository import RepositoryReader
+from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.refresh import RefreshProgress, Report
 from durable_memory.app.semantic.service import SemanticService
 from durable_memory.domain.canonical import JsonObject
@@ -39,8 +40,15 @@ class SemanticServicer(SemanticServiceServicer):
     No request id is looked up here: whatever is asked for twice is true after the first time.
     """
 
-    def __init__(self, semantic: SemanticService | None, repository: RepositoryReader, listing: Listing) -> None:
+    def __init__(
+        self,
+        semantic: SemanticService | None,
+        current: CurrentGeneration,
+        repository: RepositoryReader,
+        listing: Listing,
+    ) -> None:
         self._configured = semantic
+        self._current = current
         self._repository = repository
         self._listing = listing
 
@@ -48,7 +56,7 @@ class SemanticServicer(SemanticServiceServicer):
     def _semantic(self) -> SemanticService:
         """Raises: SEMANTIC_UNAVAILABLE. So it is asked for after everything that the request itself decides."""
         if self._configured is None:
-            raise semantic_not_configured()
+            raise semantic_not_configured(self._current.problem)
         return self._configured
 
     async def RefreshSemanticRecall(

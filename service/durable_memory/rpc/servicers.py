@@ -74,7 +74,7 @@ def servicers(
         ),
         (
             semantic_service_pb2_grpc.add_SemanticServiceServicer_to_server,
-            SemanticServicer(app.semantic, app.repository, listing),
+            SemanticServicer(app.semantic, app.defaults.current, app.repository, listing),
             semantic_service_pb2.DESCRIPTOR.services_by_name["SemanticService"].full_name,
         ),
         (

@@ -18,7 +18,7 @@ from durable_memory_client import (
 )
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durable_memory_client.values.memory import Node
-from durablememory.v1 import recall_pb2, recall_service_pb2, semantic_pb2
+from durablememory.v1 import node_pb2, recall_pb2, recall_service_pb2, semantic_pb2
 from tests.clients.python.fake_service import FakeService
 from tests.clients.python.messages import citation, node, opened, recalled, refreshed, token
 
@@ -139,7 +139,7 @@ async def test_a_call_refuses_a_lone_surrogate_by_the_name_of_its_field(
 async def test_an_explanation_says_what_it_had_to_do_without(service: FakeService, memory: MemoryClient):
     explanation = recall_pb2.RecallExplanation(
         citation=citation(),
-        status=2,
+        status=node_pb2.NODE_STATUS_ACTIVE,
         mode_used=recall_pb2.RECALL_MODE_LEXICAL,
         vector_state=recall_pb2.VECTOR_STATE_NOT_USED,
         matched_share=0.25,

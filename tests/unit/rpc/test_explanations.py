@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from durable_memory.app.ranking import degradation
+from durable_memory.app.degradation import degradation
 from durable_memory.app.recall_result import (
     NOT_USED,
     BranchScore,

@@ -62,7 +62,10 @@ export type DecisionKind = (typeof DecisionKind)[keyof typeof DecisionKind] | Un
 
 /** Why semantic recall is not possible. */
 export const DegradationReason = {
-  /** The session is bound to no semantic generation, because the server had none. */
+  /**
+   * There is no semantic generation to search: the server makes no vectors, or the session is bound to none, because
+   * the server had none when it was bound. The message says which; RebindSession mends the latter.
+   */
   SEMANTIC_NOT_CONFIGURED: "SEMANTIC_NOT_CONFIGURED",
   /** The vector index cannot be reached. */
   INDEX_UNAVAILABLE: "INDEX_UNAVAILABLE",
@@ -72,7 +75,7 @@ export const DegradationReason = {
   INDEX_REGRESSED: "INDEX_REGRESSED",
   /** A segment of the partition does not match its checksum. */
   INDEX_CORRUPTED: "INDEX_CORRUPTED",
-  /** The embedding provider failed to embed the query. */
+  /** The embedding provider failed to embed the query, or has not answered since the server started. */
   PROVIDER_FAILED: "PROVIDER_FAILED",
   /** The semantic branch did not finish in its share of the deadline. */
   DEADLINE: "DEADLINE",
@@ -122,7 +125,7 @@ export type IndexConsistency = (typeof IndexConsistency)[keyof typeof IndexConsi
 export const IndexState = {
   /** Nothing was published, or it was cleared. Recall is lexical. */
   NOT_BUILT: "NOT_BUILT",
-  /** It is what was published last. */
+  /** It is what was published last. What has changed since is not in it yet: see `unindexed_active_count`. */
   CURRENT: "CURRENT",
   /**
    * It is gone, or another than what was published last: it lost writes. It is not searched, and is built again from
@@ -470,7 +473,10 @@ export type VectorNormalization = (typeof VectorNormalization)[keyof typeof Vect
 
 /** The state of a node's vector in the session's generation. */
 export const VectorState = {
-  /** The session has no semantic generation, or the mode does not use it. */
+  /**
+   * Nothing is known of it: the mode does not search by vectors, or AUTO could not, for the reason that `degradation`
+   * gives.
+   */
   NOT_USED: "NOT_USED",
   /** The node has not been embedded yet. */
   MISSING: "MISSING",

@@ -61,11 +61,15 @@ _MOST_RESOLVED: Final = 1_000
 
 
 class SemanticUnavailableError(Exception):
-    """Why the branch cannot answer now; AUTO goes on without it and says so."""
+    """Why the branch cannot answer now; AUTO goes on without it and says so.
 
-    def __init__(self, reason: DegradationReason) -> None:
+    `cause` is one phrase for people, where more is known than the reason tells.
+    """
+
+    def __init__(self, reason: DegradationReason, cause: str = "") -> None:
         super().__init__(reason.name)
         self.reason = reason
+        self.cause = cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

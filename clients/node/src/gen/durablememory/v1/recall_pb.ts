@@ -412,7 +412,8 @@ export type Degradation = Message<"durablememory.v1.Degradation"> & {
   reason: DegradationReason;
 
   /**
-   * One sentence for a person, in English, without memory text.
+   * One sentence for a person, in English, without memory text. It may tell
+   * more than the reason does.
    *
    * @generated from field: string message = 2;
    */
@@ -581,8 +582,9 @@ export type RecallExplanation = Message<"durablememory.v1.RecallExplanation"> & 
   matchedShare: number;
 
   /**
-   * Why AUTO searched lexically only: vector_state and semantic say nothing
-   * then. Absent if it did not have to.
+   * Why AUTO could not ask the semantic branch. `vector_state` is NOT_USED then,
+   * and `semantic` absent, whatever the index holds of the node. Absent if it
+   * could.
    *
    * @generated from field: durablememory.v1.Degradation degradation = 13;
    */
@@ -791,8 +793,9 @@ export enum DegradationReason {
   UNSPECIFIED = 0,
 
   /**
-   * The session is bound to no semantic generation, because the server had
-   * none.
+   * There is no semantic generation to search: the server makes no vectors, or
+   * the session is bound to none, because the server had none when it was
+   * bound. The message says which; RebindSession mends the latter.
    *
    * @generated from enum value: DEGRADATION_REASON_SEMANTIC_NOT_CONFIGURED = 1;
    */
@@ -827,7 +830,8 @@ export enum DegradationReason {
   INDEX_CORRUPTED = 5,
 
   /**
-   * The embedding provider failed to embed the query.
+   * The embedding provider failed to embed the query, or has not answered since
+   * the server started.
    *
    * @generated from enum value: DEGRADATION_REASON_PROVIDER_FAILED = 6;
    */
@@ -967,7 +971,8 @@ export enum VectorState {
   UNSPECIFIED = 0,
 
   /**
-   * The session has no semantic generation, or the mode does not use it.
+   * Nothing is known of it: the mode does not search by vectors, or AUTO could
+   * not, for the reason that `degradation` gives.
    *
    * @generated from enum value: VECTOR_STATE_NOT_USED = 1;
    */

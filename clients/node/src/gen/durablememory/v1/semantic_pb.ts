@@ -141,15 +141,16 @@ export type PublishedIndex = Message<"durablememory.v1.PublishedIndex"> & {
   source?: ChangeToken | undefined;
 
   /**
-   * How many vectors count.
+   * How many vectors it has, each of a node that was ACTIVE at `source`. One
+   * whose node has been retired since, or has another text, is never used.
    *
    * @generated from field: int64 live_count = 5;
    */
   liveCount: bigint;
 
   /**
-   * How many are stored and no longer count: of nodes that were changed or
-   * retired since. Refreshes merge segments before these outweigh the rest.
+   * How many more are stored that a later publication has replaced or removed.
+   * Refreshes merge segments before these outweigh the rest.
    *
    * @generated from field: int64 dead_count = 6;
    */
@@ -593,7 +594,8 @@ export enum IndexState {
   NOT_BUILT = 1,
 
   /**
-   * It is what was published last.
+   * It is what was published last. What has changed since is not in it yet: see
+   * `unindexed_active_count`.
    *
    * @generated from enum value: INDEX_STATE_CURRENT = 2;
    */
