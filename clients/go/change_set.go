@@ -146,19 +146,21 @@ func (k RelationKind) Inverse() RelationKind {
 	return ""
 }
 
-// Relate is both ends of a new relation between two nodes at the revisions that are given.
-func Relate(node NodeRevision, kind RelationKind, other NodeRevision) []Operation {
+// Relate is both ends of a new relation between two nodes, at the revisions that are cited.
+func Relate(node Citable, kind RelationKind, other Citable) []Operation {
+	from, to := node.Cited(), other.Cited()
 	return []Operation{
-		AddRelation{node.NodeID, node.Revision, Relation{kind, other.NodeID}},
-		AddRelation{other.NodeID, other.Revision, Relation{kind.Inverse(), node.NodeID}},
+		AddRelation{from.NodeID, from.NodeRevision, Relation{kind, to.NodeID}},
+		AddRelation{to.NodeID, to.NodeRevision, Relation{kind.Inverse(), from.NodeID}},
 	}
 }
 
-// Unrelate is both ends of a relation that is to go, of two nodes at the revisions that are given.
-func Unrelate(node NodeRevision, kind RelationKind, other NodeRevision) []Operation {
+// Unrelate is both ends of a relation that is to go, of two nodes at the revisions that are cited.
+func Unrelate(node Citable, kind RelationKind, other Citable) []Operation {
+	from, to := node.Cited(), other.Cited()
 	return []Operation{
-		RemoveRelation{node.NodeID, node.Revision, Relation{kind, other.NodeID}},
-		RemoveRelation{other.NodeID, other.Revision, Relation{kind.Inverse(), node.NodeID}},
+		RemoveRelation{from.NodeID, from.NodeRevision, Relation{kind, to.NodeID}},
+		RemoveRelation{to.NodeID, to.NodeRevision, Relation{kind.Inverse(), from.NodeID}},
 	}
 }
 

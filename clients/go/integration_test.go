@@ -159,8 +159,7 @@ func TestAChangeSetIsAtomicAndASnapshotComplete(t *testing.T) {
 	must(t, err)
 	equal(t, "changes", len(made.Changes), 2)
 	related, err := memory.ApplyChangeSet(ctx, durablememory.Relate(
-		durablememory.NodeRevision{NodeID: "a", Revision: 1}, durablememory.RelationKindRelatedTo,
-		durablememory.NodeRevision{NodeID: "b", Revision: 1},
+		made.Changes[0], durablememory.RelationKindRelatedTo, made.Changes[1],
 	), nil)
 	must(t, err)
 	equal(t, "operation", related.Changes[0].Operations[0], durablememory.OperationKindAddRelation)

@@ -86,7 +86,7 @@ const (
 	// FAILED_PRECONDITION, definite. The event id was recorded before, with another body.
 	//
 	// Metadata: event_id.
-	ReasonEventIdReused Reason = "EVENT_ID_REUSED"
+	ReasonEventIDReused Reason = "EVENT_ID_REUSED"
 
 	// OUT_OF_RANGE. History before oldest has been compacted; start again from a snapshot.
 	//

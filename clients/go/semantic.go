@@ -34,7 +34,7 @@ func (m *Memory) RefreshSemanticRecall(ctx context.Context, sessionID string, op
 	request := &pb.RefreshSemanticRecallRequest{
 		RequestId:   cmp.Or(chosen.RequestID, newID()),
 		SessionId:   sessionID,
-		Requirement: toEnum[pb.IndexConsistency](cmp.Or(chosen.Requirement, IndexConsistencyIndexRevisionCas)),
+		Requirement: toEnum[pb.IndexConsistency](cmp.Or(chosen.Requirement, IndexConsistencyIndexRevisionCAS)),
 		Rebuild:     chosen.Rebuild,
 	}
 	policy := policyOf(pb.SemanticService_RefreshSemanticRecall_FullMethodName)

@@ -106,7 +106,7 @@ func TestEvidenceNamesItsSource(t *testing.T) {
 }
 
 func TestRelationsAreMadeFromBothEnds(t *testing.T) {
-	operations := Relate(NodeRevision{"a", 1}, RelationKindSupersedes, NodeRevision{"b", 2})
+	operations := Relate(Citation{NodeID: "a", NodeRevision: 1}, RelationKindSupersedes, Citation{NodeID: "b", NodeRevision: 2})
 	one, other := operations[0].toProto().GetAddRelation(), operations[1].toProto().GetAddRelation()
 	if one.GetRelation().GetNodeId() != "b" || other.GetRelation().GetNodeId() != "a" || other.GetExpectedRevision() != 2 ||
 		other.GetRelation().GetKind() != pb.RelationKind_RELATION_KIND_SUPERSEDED_BY {
