@@ -299,7 +299,8 @@ type DegradationReason string
 
 // The values of DegradationReason.
 const (
-	// The session is bound to no semantic generation, because the server had none.
+	// There is no semantic generation to search: the server makes no vectors, or the session is bound to none, because
+	// the server had none when it was bound. The message says which; RebindSession mends the latter.
 	DegradationReasonSemanticNotConfigured DegradationReason = "SEMANTIC_NOT_CONFIGURED"
 
 	// The vector index cannot be reached.
@@ -314,7 +315,7 @@ const (
 	// A segment of the partition does not match its checksum.
 	DegradationReasonIndexCorrupted DegradationReason = "INDEX_CORRUPTED"
 
-	// The embedding provider failed to embed the query.
+	// The embedding provider failed to embed the query, or has not answered since the server started.
 	DegradationReasonProviderFailed DegradationReason = "PROVIDER_FAILED"
 
 	// The semantic branch did not finish in its share of the deadline.
@@ -368,7 +369,8 @@ type VectorState string
 
 // The values of VectorState.
 const (
-	// The session has no semantic generation, or the mode does not use it.
+	// Nothing is known of it: the mode does not search by vectors, or AUTO could not, for the reason that degradation
+	// gives.
 	VectorStateNotUsed VectorState = "NOT_USED"
 
 	// The node has not been embedded yet.
@@ -389,7 +391,7 @@ const (
 	// Nothing was published, or it was cleared. Recall is lexical.
 	IndexStateNotBuilt IndexState = "NOT_BUILT"
 
-	// It is what was published last.
+	// It is what was published last. What has changed since is not in it yet: see unindexed_active_count.
 	IndexStateCurrent IndexState = "CURRENT"
 
 	// It is gone, or another than what was published last: it lost writes. It is not searched, and is built again from
