@@ -197,6 +197,43 @@ def test_an_index_that_stays_silent_holds_no_recall_past_its_deadline(deployment
     wait_until(lambda: understood(session), what="hybrid recall is back")
 
 
+def test_an_index_that_goes_on_being_silent_costs_recalls_nothing_and_whoever_asks_for_it_is_told_soon(
+    deployment: Deployment, scope: str
+):
+    memory = deployment.start().at(scope)
+    session = by_hand(memory)
+    remember(memory, TEA)
+    refresh(memory)
+    assert understood(session)
+
+    deployment.redis.stop_answering()
+    try:
+        for ask in (memory.get_index_status, lambda: refresh(memory)):
+            began = time.monotonic()
+            with pytest.raises(DependencyUnavailableError) as refused:
+                ask()
+            assert refused.value.metadata["dependency"] == "index"
+            assert time.monotonic() - began < 5.0, "not by the caller's deadline"
+        began = time.monotonic()
+        for _ in range(5):
+            only_words(session, DegradationReason.INDEX_UNAVAILABLE)
+        assert time.monotonic() - began < 2.0, "twenty recalls, of which a single one would have waited for so long"
+        remember(memory, RAIN)
+        assert refused_at_once(memory)
+    finally:
+        deployment.redis.answer_again()
+    wait_until(lambda: understood(session), what="hybrid recall is back")
+    refresh(memory)
+    assert understood(session, ABOUT_RAIN, "umbrellas")
+
+
+def refused_at_once(memory: MemoryNamespace) -> bool:
+    began = time.monotonic()
+    with pytest.raises(DependencyUnavailableError):
+        memory.get_index_status()
+    return time.monotonic() - began < 0.5
+
+
 def _last_receipt(memory: MemoryNamespace) -> RefreshReceipt:
     (receipt,) = memory.list_receipts(page_size=1).page().items
     return receipt

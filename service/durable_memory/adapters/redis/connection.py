@@ -1,5 +1,8 @@
 """The connection to one server, shared by index and leases: bounded, with a deadline on every call.
 
+A server that keeps failing to answer is left alone, and every call refused at once, until it has answered a question
+that a task of this connection asks it again and again.
+
 The driver's own retries are off, because it cannot know what may be repeated. Everything that goes through here may:
 reads, whole values, and scripts that are harmless to repeat.
 """
@@ -10,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
+import structlog
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
@@ -17,11 +21,14 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from durable_memory.adapters.redis import scripts
+from durable_memory.adapters.redis.circuit import Circuit
 from durable_memory.adapters.redis.errors import (
     LOST,
     index_unavailable,
     is_passing,
+    is_silence,
     is_unanswered,
+    not_answering,
     outcome_unknown,
     translated,
 )
@@ -39,6 +46,8 @@ T = TypeVar("T")
 Client = Redis
 Argument = str | bytes | int
 
+_log = structlog.stdlib.get_logger(__name__)
+
 
 class RedisConnection:
     """Belongs to the event loop that opened it, and may be opened again after `close`."""
@@ -47,6 +56,8 @@ class RedisConnection:
         self._url = url
         self.settings: Final = settings or RedisSettings()
         self._client: Redis | None = None
+        self._circuit = Circuit()
+        self._asking: asyncio.Task[None] | None = None
         self.connections = 0
         """How many were made."""
 
@@ -70,11 +81,16 @@ class RedisConnection:
     async def close(self) -> None:
         """Idempotent."""
         client, self._client = self._client, None
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait({asking})
+        self._circuit = Circuit()
         if client is not None:
             await client.aclose()
 
     async def check(self) -> None:
-        """One round trip, or two to a cluster.
+        """One round trip, or two to a cluster; made also while the server is left alone.
 
         Raises: NOT_SERVING (policy, shards), DEPENDENCY_UNAVAILABLE, also of a replica.
         """
@@ -86,7 +102,7 @@ class RedisConnection:
             pipeline.info("cluster")
             return await pipeline.execute()
 
-        memory, replication, cluster = await self.call(ask)
+        memory, replication, cluster = await self.call(ask, asks_whether_it_is_back=True)
         policy = str(memory.get("maxmemory_policy", ""))
         if policy != _POLICY:
             # Any other one takes published segments away when memory runs short, one by one and without a word.
@@ -113,25 +129,41 @@ class RedisConnection:
         *,
         timeout_seconds: float | None = None,
         changes_state: bool = False,
+        asks_whether_it_is_back: bool = False,
     ) -> T:
-        """The result of `work`, which may run several times.
+        """The result of `work`, which may run several times; of what `asks_whether_it_is_back` once, where it is not.
 
-        Raises: DEPENDENCY_UNAVAILABLE; OUTCOME_UNKNOWN instead if it `changes_state` and an attempt got no answer.
+        Raises: DEPENDENCY_UNAVAILABLE, at once while the server is left alone; OUTCOME_UNKNOWN instead if it
+        `changes_state` and an attempt got no answer.
         """
         client = self._require_open()
+        circuit, loop = self._circuit, asyncio.get_running_loop()
+        if circuit.is_open and not asks_whether_it_is_back:
+            raise not_answering()
         limit = self.settings.call_timeout_seconds if timeout_seconds is None else timeout_seconds
         unanswered = False
         pause = self.settings.retry_pause_seconds
         for attempt in range(1, self.settings.attempts + 1):
+            began = loop.time()
             try:
-                async with asyncio.timeout(limit):
-                    return await work(client)
+                async with circuit.attempt(limit):
+                    result = await work(client)
             except (exceptions.RedisError, *LOST) as error:
-                unanswered = unanswered or is_unanswered(error)
-                if not is_passing(error) or attempt == self.settings.attempts:
+                if is_unanswered(error):
+                    unanswered = True
+                    if circuit.unanswered(began, silence=is_silence(error)):
+                        self._leave_alone(client)
+                else:
+                    self._answered()
+                if circuit.is_open or not is_passing(error) or attempt == self.settings.attempts:
                     raise outcome_unknown() if changes_state and unanswered else translated(error) from error
+            else:
+                self._answered()
+                return result
             await asyncio.sleep(pause)
             pause *= _PAUSE_GROWTH
+            if circuit.is_open:
+                raise outcome_unknown() if changes_state and unanswered else not_answering()
         raise AssertionError("the last attempt returns or raises")
 
     async def run(
@@ -153,6 +185,29 @@ class RedisConnection:
             return await client.script_load(script.text)
 
         await self.call(work)
+
+    def _answered(self) -> None:
+        if self._circuit.answered():
+            _log.info("index_answers_again")
+
+    def _leave_alone(self, client: Redis) -> None:
+        _log.warning("index_left_alone", problem="it has not answered several times in a row")
+        self._asking = asyncio.create_task(self._ask_until_it_answers(client), name="is the index server back")
+
+    async def _ask_until_it_answers(self, client: Redis) -> None:
+        """Nobody's call pays for finding out. Any answer will do: what it is worth is for the calls that come."""
+        pause = self.settings.retry_pause_seconds
+        while self._circuit.is_open:
+            try:
+                async with asyncio.timeout(self.settings.call_timeout_seconds):
+                    await client.ping()
+            except (exceptions.RedisError, *LOST) as error:
+                if not is_unanswered(error):
+                    self._answered()
+            else:
+                self._answered()
+            await asyncio.sleep(pause)
+            pause = min(pause * _PAUSE_GROWTH, self.settings.longest_pause_seconds)
 
     def _new_client(self) -> Redis:
         settings = self.settings

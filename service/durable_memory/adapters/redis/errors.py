@@ -36,6 +36,11 @@ def is_unanswered(error: Exception) -> bool:
     return isinstance(error, LOST) and not isinstance(error, _REFUSED)
 
 
+def is_silence(error: Exception) -> bool:
+    """Whether all the time of the attempt has passed without a word."""
+    return isinstance(error, TimeoutError | exceptions.TimeoutError)
+
+
 def is_passing(error: Exception) -> bool:
     """Whether another attempt a moment later is worth making."""
     return is_unanswered(error) or isinstance(error, _PASSING)
@@ -61,6 +66,11 @@ def _code(error: Exception) -> str:
 def index_unavailable(problem: str) -> DomainError:
     """DEPENDENCY_UNAVAILABLE of the index."""
     return DomainError(Reason.DEPENDENCY_UNAVAILABLE, problem, dependency="index")
+
+
+def not_answering() -> DomainError:
+    """DEPENDENCY_UNAVAILABLE of an index that is left alone for now; the call was not made."""
+    return index_unavailable("the index server has failed to answer several times, and is left alone until it does")
 
 
 def outcome_unknown() -> DomainError:

@@ -11,16 +11,21 @@ class RedisSettings:
 
     A call makes at most `attempts`, each with `call_timeout_seconds`; those that move segments have
     `transfer_timeout_seconds` instead. Whoever finds no free connection waits `acquire_timeout_seconds`. Replaced
-    segments stay readable for `replaced_grace_seconds`: longer than the load of a view may take.
+    segments stay readable for `replaced_grace_seconds`: longer than the load of a view may take. A server that is left
+    alone is asked whether it is back with pauses that grow up to `longest_pause_seconds`.
+
+    All attempts of a call together take less than the three seconds of a look at the health of the service, and than
+    any caller waits by default, so that what fails says why.
     """
 
     max_connections: int = 16
-    connect_timeout_seconds: float = 2.0
-    acquire_timeout_seconds: float = 2.0
-    call_timeout_seconds: float = 3.0
-    transfer_timeout_seconds: float = 30.0
+    connect_timeout_seconds: float = 0.8
+    acquire_timeout_seconds: float = 0.8
+    call_timeout_seconds: float = 0.8
+    transfer_timeout_seconds: float = 10.0
     attempts: int = 3
     retry_pause_seconds: float = 0.05
+    longest_pause_seconds: float = 0.5
     replaced_grace_seconds: float = 120.0
 
     def __post_init__(self) -> None:

@@ -1,0 +1,141 @@
+"""A server that keeps failing to answer costs nobody's time, until it answers again."""
+
+import asyncio
+import time
+
+import pytest
+
+from durable_memory.adapters.redis.circuit import Circuit
+from durable_memory.domain.errors import DomainError, Reason
+from tests.integration.redis.conftest import Opened, OpenIndex
+from tests.processes.polling import wait_until_async
+from tests.processes.redis import RedisProcess
+from tests.processes.redis_binaries import system_redis
+
+QUICK = {"call_timeout_seconds": 0.2, "connect_timeout_seconds": 0.2, "transfer_timeout_seconds": 60.0}
+AT_ONCE = 0.1
+
+
+async def refused(opened: Opened, partition) -> float:
+    """How long it takes to be refused."""
+    began = time.monotonic()
+    with pytest.raises(DomainError) as refusal:
+        await opened.index.manifest(partition)
+    error = refusal.value
+    assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
+    return time.monotonic() - began
+
+
+async def answers(opened: Opened, partition) -> bool:
+    try:
+        return await opened.index.manifest(partition) is None
+    except DomainError:
+        return False
+
+
+async def eventually_answers(opened: Opened, partition) -> None:
+    """Nobody looks at the health of this connection, and no call waits for it."""
+
+    async def does() -> bool:
+        return await answers(opened, partition)
+
+    await wait_until_async(does, what="the server is used again")
+
+
+async def test_a_silent_server_is_waited_for_by_one_call_and_by_none_after_it(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK)
+    redis_server.stop_answering()
+    try:
+        assert await refused(opened, partition) < 5.0
+        for _ in range(20):
+            assert await refused(opened, partition) < AT_ONCE
+        with pytest.raises(DomainError, match="left alone"):
+            await opened.leases.inspect(partition.name)
+    finally:
+        redis_server.answer_again()
+    await eventually_answers(opened, partition)
+
+
+async def test_a_transfer_with_much_time_does_not_sit_through_an_outage_that_others_have_found(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK)
+    redis_server.stop_answering()
+    try:
+        transfer = asyncio.create_task(opened.index.segments(partition, ["s"]))
+        assert await refused(opened, partition) < 5.0
+        began = time.monotonic()
+        with pytest.raises(DomainError) as refusal:
+            await transfer
+        assert refusal.value.reason is Reason.DEPENDENCY_UNAVAILABLE
+        assert time.monotonic() - began < 1.0
+    finally:
+        redis_server.answer_again()
+
+
+async def test_a_server_that_refuses_connections_is_left_alone_too_and_used_again_when_it_is_back(
+    open_index: OpenIndex, partition
+):
+    with RedisProcess(system_redis()) as server:
+        opened = await open_index(server.url, **QUICK)
+        server.kill9()
+        assert await refused(opened, partition) < 5.0
+        await refused(opened, partition)
+        for _ in range(20):
+            assert await refused(opened, partition) < AT_ONCE
+        server.start()
+        await eventually_answers(opened, partition)
+        await opened.index.close()
+
+
+async def test_a_look_at_its_health_is_made_while_it_is_left_alone_and_is_enough_to_use_it_again(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK)
+    redis_server.stop_answering()
+    try:
+        await refused(opened, partition)
+        asking = opened.connection._asking
+        assert asking is not None
+        asking.cancel()  # so that nobody else finds out
+        with pytest.raises(DomainError):
+            await opened.index.check()
+    finally:
+        redis_server.answer_again()
+    assert await refused(opened, partition) < AT_ONCE
+    await opened.index.check()
+    assert await answers(opened, partition)
+
+
+async def test_a_connection_that_is_closed_while_its_server_is_left_alone_begins_anew(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK)
+    redis_server.stop_answering()
+    try:
+        await refused(opened, partition)
+        await opened.index.close()
+    finally:
+        redis_server.answer_again()
+    await opened.index.open()
+    assert await answers(opened, partition)
+
+
+async def test_attempts_that_ran_side_by_side_count_as_one():
+    circuit = Circuit()
+    began = asyncio.get_running_loop().time()
+    assert not any(circuit.unanswered(began, silence=True) for _ in range(100))
+    assert not circuit.is_open
+
+
+async def test_an_answer_in_between_begins_the_count_anew():
+    circuit, loop = Circuit(), asyncio.get_running_loop()
+    for _ in range(10):
+        assert not circuit.unanswered(loop.time(), silence=True)
+        assert not circuit.unanswered(loop.time(), silence=True)
+        assert not circuit.answered()
+    opened = [circuit.unanswered(loop.time(), silence=False) for _ in range(5)]
+    assert opened == [False, False, False, False, True]
+    assert circuit.answered()
