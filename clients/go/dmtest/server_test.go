@@ -62,3 +62,22 @@ func TestAServerThatEndsIsAFailureThatSaysWhatItSaid(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAServerMayRecallByMeaning(t *testing.T) {
+	memory, ctx := dmtest.New(t, dmtest.WithEmbeddingProvider("local-fast")).Client, t.Context()
+	if _, err := memory.Remember(ctx, durablememory.Draft{Content: "The user drinks tea."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	session, err := memory.OpenSession(ctx, "assistant", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := memory.RefreshSemanticRecall(ctx, session.ID(), nil)
+	if err != nil || receipt.IndexedCount != 1 {
+		t.Fatalf("indexed %d, %v", receipt.IndexedCount, err)
+	}
+	recall, err := session.Recall(ctx, "The user drinks tea.", &durablememory.RecallOptions{Mode: durablememory.RecallModeSemantic})
+	if err != nil || len(recall.Hits) != 1 || recall.Hits[0].Semantic == nil {
+		t.Errorf("found %+v, %v", recall.Hits, err)
+	}
+}
