@@ -34,6 +34,7 @@ demo: setup ## tell the whole story on a real server: propose, activate, recall,
 test: setup postgres redis gen-check lint ## everything that must pass before a change lands
 	pytest --durations=10 $(PYTEST)
 	tools/test_go
+	tools/test_node
 
 test-clients: setup ## the same cases with the clients of all languages, as one table
 	PYTHONPATH=. python -m clients.conformance
@@ -49,6 +50,7 @@ lint: setup ## style, types, layers and the contract
 	buf lint
 	buf format --diff --exit-code
 	tools/lint_go
+	tools/lint_node
 
 format: setup ## rewrite Python and proto files in the one format
 	ruff check --fix

@@ -14,7 +14,7 @@ export default tseslint.config(
       // Where text is empty, in the environment and in messages, it is absent.
       "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
       // To take fields out of an object, they are named.
-      "@typescript-eslint/no-unused-vars": ["error", { varsIgnorePattern: "^_" }],
+      "@typescript-eslint/no-unused-vars": ["error", { varsIgnorePattern: "^_", argsIgnorePattern: "^_" }],
       // The runner of node:test takes the promises of its tests.
       "@typescript-eslint/no-floating-promises": [
         "error",

@@ -63,11 +63,11 @@ export class Transport {
     timeoutMs: number | undefined,
     signal: AbortSignal | undefined,
   ): Promise<MessageShape<O>> {
-    const abort = this.#linked(signal);
+    const abort = this.#linked(signal, timeoutMs);
     try {
-      const headers = await this.#headers();
+      const headers = await this.#headers(timeoutMs);
       abort.signal.throwIfAborted();
-      const response = await this.#transport.unary(method, abort.signal, wireTimeout(timeoutMs), headers, request);
+      const response = await this.#transport.unary(method, abort.signal, undefined, headers, request);
       return response.message;
     } catch (failure) {
       throw failureOf(failure, abort.signal);
@@ -83,22 +83,25 @@ export class Transport {
     timeoutMs: number | undefined,
     signal: AbortSignal | undefined,
   ): Promise<MessageShape<O>> {
-    const abort = this.#linked(signal);
+    const abort = this.#linked(signal, timeoutMs);
     async function* guarded(): AsyncGenerator<MessageInitShape<I>> {
       try {
-        for await (const request of requests) {
-          yield request;
-        }
+        yield* requests;
       } catch (error) {
         abort.abort(error);
         throw error;
       }
     }
     try {
+      let answer: MessageShape<O> | undefined;
+      // Read to the end: the status comes after the message.
       for await (const reply of await this.#start(method, guarded(), timeoutMs, abort.signal)) {
-        return reply;
+        answer = reply;
       }
-      throw new ConnectError("the answer is empty", Code.Unknown);
+      if (answer === undefined) {
+        throw new ConnectError("the answer is empty", Code.Unknown);
+      }
+      return answer;
     } catch (failure) {
       throw failureOf(failure, abort.signal);
     } finally {
@@ -113,7 +116,7 @@ export class Transport {
     timeoutMs: number | undefined,
     signal: AbortSignal | undefined,
   ): Replies<O> {
-    const abort = this.#linked(signal);
+    const abort = this.#linked(signal, timeoutMs);
     const start = async (): Promise<AsyncIterable<MessageShape<O>>> =>
       this.#start(method, only(request as MessageInitShape<I>), timeoutMs, abort.signal);
     async function* messages(): AsyncGenerator<MessageShape<O>> {
@@ -146,20 +149,30 @@ export class Transport {
     timeoutMs: number | undefined,
     signal: AbortSignal,
   ): Promise<AsyncIterable<MessageShape<O>>> {
-    const headers = await this.#headers();
+    const headers = await this.#headers(timeoutMs);
     signal.throwIfAborted();
-    return (await this.#transport.stream(method, signal, wireTimeout(timeoutMs), headers, requests)).message;
+    return (await this.#transport.stream(method, signal, undefined, headers, requests)).message;
   }
 
-  #linked(signal: AbortSignal | undefined): LinkedAbort {
+  /** What ends one attempt: its caller, its deadline, or the end of the client. */
+  #linked(signal: AbortSignal | undefined, timeoutMs: number | undefined): LinkedAbort {
     this.#closing.signal.throwIfAborted();
     signal?.throwIfAborted();
-    return new LinkedAbort(signal, this.#closing.signal);
+    const abort = new LinkedAbort(signal, this.#closing.signal);
+    if (timeoutMs !== undefined) {
+      // Not left to the library: it forgets the timer of a stream that nobody reads to its end.
+      abort.abortAfter(wireTimeout(timeoutMs), () => new ConnectError("the deadline has passed", Code.DeadlineExceeded));
+    }
+    return abort;
   }
 
   /** The headers of one attempt. */
-  async #headers(): Promise<Record<string, string>> {
-    const headers = { ...(await traceHeaders()), "user-agent": `durable-memory-node/${VERSION}` };
+  async #headers(timeoutMs: number | undefined): Promise<Record<string, string>> {
+    const headers: Record<string, string> = {
+      ...(await traceHeaders()),
+      "user-agent": `durable-memory-node/${VERSION}`,
+      ...(timeoutMs === undefined ? {} : { "grpc-timeout": `${wireTimeout(timeoutMs)}m` }),
+    };
     const { token } = this.#connection;
     if (token === undefined) {
       return headers;
@@ -172,9 +185,9 @@ function failureOf(failure: unknown, signal: AbortSignal): unknown {
   return signal.aborted ? signal.reason : failure;
 }
 
-/** The transport takes whole milliseconds, and 0 for none at all. */
-function wireTimeout(timeoutMs: number | undefined): number | undefined {
-  return timeoutMs === undefined ? undefined : Math.min(MAX_TIMEOUT_MS, Math.max(1, Math.ceil(timeoutMs)));
+/** Whole milliseconds, and at least one: what comes after the last attempt is for the deadline of the call. */
+function wireTimeout(timeoutMs: number): number {
+  return Math.min(MAX_TIMEOUT_MS, Math.max(1, Math.ceil(timeoutMs)));
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- the transport takes an asynchronous iterable

@@ -49,6 +49,16 @@ export class LinkedAbort {
     this.#controller.abort(reason);
   }
 
+  /** Abort later, unless it is released before. */
+  abortAfter(ms: number, reason: () => unknown): void {
+    const timer = setTimeout(() => {
+      this.abort(reason());
+    }, ms);
+    this.#releases.push(() => {
+      clearTimeout(timer);
+    });
+  }
+
   release(): void {
     for (const release of this.#releases.splice(0)) {
       release();

@@ -161,7 +161,7 @@ export class ScriptedService implements AsyncDisposable {
     }
     const script = this.#scripts.get(name) ?? [create(method.output)];
     const next = script.length > 1 ? script.shift() : script[0];
-    this.#answer(stream, method, [next ?? create(method.output)].flat() as Answer[]);
+    this.#answer(stream, method, new Array<Answer>().concat(next ?? create(method.output)));
   }
 
   #answer(stream: ServerHttp2Stream, method: DescMethod, answers: readonly Answer[]): void {

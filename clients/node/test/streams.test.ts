@@ -84,10 +84,11 @@ test("leaving the loop over a stream ends it at the service", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
   service.willAnswer(SNAPSHOT, [...snapshotOf(["tea"]).slice(0, 2), "forever"]);
-  for await (const node of memory.snapshot()) {
+  for await (const node of memory.snapshot({ timeoutMs: 60_000 })) {
     assert.equal(node.content, "tea");
     break;
   }
+  assert.ok(!process.getActiveResourcesInfo().includes("Timeout"), "its deadline keeps the process from ending");
   const [asked] = service.calls(SNAPSHOT);
   assert.deepEqual(await asked?.ended, { cancelled: true });
 });
@@ -118,6 +119,14 @@ test("a bad line ends an import as what it is", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
   await assert.rejects(memory.importNamespace(["{}"]), SyntaxError);
+});
+
+test("an import that is refused after its answer has been refused", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  const answer = create(v1.ImportNamespaceResponseSchema);
+  service.willAnswer(IMPORT, [answer, { refuse: Code.DataLoss, reason: "DATA_CORRUPTED" }]);
+  await assert.rejects(memory.importNamespace(['{"header":{}}']), { reason: "DATA_CORRUPTED" });
 });
 
 test("an import is sent once, and its error has the id to repeat it with", async () => {
