@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 )
@@ -173,6 +174,8 @@ func (c *calls) guarded(
 	if lasting := c.lastingOutage(); lasting != nil {
 		return lasting, nil
 	}
+	deadline, stated := ctx.Deadline()
+	hurried := stated && time.Until(deadline) < patienceTimeout
 	patient, cancel := context.WithTimeout(ctx, patienceTimeout)
 	defer cancel()
 	err = work(patient, patienceAttempts)
@@ -180,7 +183,8 @@ func (c *calls) guarded(
 	if !errors.As(err, &failed) || !failed.outage || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, err
 	}
-	if ctx.Err() == nil { // else the caller had no time, which says nothing about the service
+	// That a caller had less time than is usual says nothing about the service.
+	if !hurried || failed.Code != codes.DeadlineExceeded {
 		c.mutex.Lock()
 		c.outageUntil, c.outage = time.Now().Add(outagePause), failed
 		c.mutex.Unlock()
