@@ -216,6 +216,37 @@ def test_explain_says_what_keeps_a_memory_out(memory: CommandLine):
     assert memory.ok("usage").out == ""
 
 
+def test_a_recall_shows_what_found_a_memory_and_takes_a_mode(memory: CommandLine):
+    memory.ok("remember", "The office opens at 8.", "--id", "office-hours")
+
+    header, line = memory.ok("recall", "office", "--mode", "lexical").out.splitlines()
+
+    assert header.split() == ["name", "#", "score", "channel", "cosine", "memory"]
+    assert line.split()[3:5] == ["lexical", "-"]
+    auto = memory.ok("recall", "office", "--mode", "auto")
+    assert auto.err == "warning: this server has no embedding provider; lexical recall only\n"
+    assert memory.ok("recall", "office").err == ""
+    refused = memory("recall", "office", "--mode", "hybrid")
+    assert (refused.code, refused.out) == (1, "")
+    assert "this server has no embedding provider" in refused.err
+    assert memory("recall", "office", "--mode", "lexical", "--min-similarity", "0.5").code == 2
+
+
+def test_sessions_are_listed_with_their_model_bound_anew_and_closed(memory: CommandLine):
+    memory.ok("remember", "Tea.", "--id", "tea")
+    memory.ok("explain", "tea", "tea")
+
+    listed = memory.ok("sessions").out.splitlines()[1]
+    assert listed.split()[:5] == ["command-line", "OPEN", "AUTO", "words", "only"]
+    assert memory.ok("sessions", "rebind", "command-line").out == "bound: command-line, AUTO, words only\n"
+    assert memory.ok("sessions", "--json").lines[0]["binding_version"] == 2
+    assert "explain" in memory("sessions", "close", "command-line").err
+    unknown = memory("sessions", "close", "nobody")
+    assert (unknown.code, "SESSION_NOT_FOUND" in unknown.err) == (1, True)
+    misplaced = memory("sessions", "--json", "close", "nobody")
+    assert (misplaced.code, "stand after it" in misplaced.err) == (2, True)
+
+
 def test_watch_prints_changes_in_order_and_ends_when_it_has_enough(
     memory: CommandLine, place: dict[str, str], tmp_path: Path
 ):
@@ -393,6 +424,8 @@ def test_the_page_about_it_has_every_command_and_every_option_and_no_other():
 def _commands(group: TyperGroup, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if isinstance(command, TyperGroup):
+            if command.invoke_without_command:
+                yield prefix + name, command
             yield from _commands(command, f"{prefix}{name} ")
         else:
             yield prefix + name, command

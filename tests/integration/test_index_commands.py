@@ -4,19 +4,21 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 from durable_memory_client import Namespace
-from durablememory.v1 import semantic_pb2, session_pb2, session_service_pb2
+from durablememory.v1 import node_pb2, recall_pb2, recall_service_pb2, semantic_pb2, session_pb2, session_service_pb2
 from durablememory.v1 import semantic_service_pb2 as pb
 from tests.clients.python.fake_service import FakeService, Refusal
-from tests.clients.python.messages import DIGEST, NOW, opened, receipt, refreshed, token
+from tests.clients.python.messages import DIGEST, NOW, citation, opened, receipt, refreshed, token
 from tests.integration.command_line import CommandLine
 
 STATUS, REFRESH = "SemanticService.GetIndexStatus", "SemanticService.RefreshSemanticRecall"
-OPEN, REBIND = "SessionService.OpenSession", "SessionService.RebindSession"
+EXPLAIN = "RecallService.ExplainRecall"
+INFO, OPEN, REBIND = "SessionService.GetServerInfo", "SessionService.OpenSession", "SessionService.RebindSession"
 GENERATION = session_pb2.SemanticGeneration(
     authority_digest=DIGEST, provider="local", model="small", model_revision="1", dimension=384
 )
@@ -77,6 +79,7 @@ def service() -> Iterator[FakeService]:
     with FakeService() as service:
         service.will_answer(STATUS, pb.GetIndexStatusResponse(status=STANDS))
         service.will_answer("SemanticService.GetMaintenanceHealth", HEALTH)
+        service.will_answer(INFO, session_service_pb2.GetServerInfoResponse(semantic_generations=[GENERATION]))
         service.will_answer(OPEN, session_service_pb2.OpenSessionResponse(session=bound(GENERATION)))
         service.will_answer(REBIND, session_service_pb2.RebindSessionResponse(session=bound(GENERATION)))
         service.will_answer(REFRESH, refreshed())
@@ -92,11 +95,12 @@ def test_status_says_what_stands_and_what_does_not(memory: CommandLine):
     said = memory.ok("index", "status", "--utc").out
 
     for part in (
-        "current: as it was published last",
+        "in use, and behind: some active memories are new or changed since",
         "small of local, 384 dimensions",
         "3 active memories, found by words only",
         "index revision 4, covers revision 8",
-        "1,200 that count and 7 that no longer do, of 16-bit numbers; 2 segments, 1,900,000 bytes",
+        "1,200 as of then, not used where the text has changed since; 7 replaced ones; 16-bit numbers, 2 segments, "
+        "1,900,000 bytes",
         "2030-03-17 17:46 UTC: 3 added, 2 embedded in 1 call, 1 from the cache",
         "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:TIMEOUT",
         "(the server's default)",
@@ -230,6 +234,7 @@ def test_a_clear_says_what_is_left(service: FakeService, memory: CommandLine):
 
 def test_a_server_without_vectors_says_so_and_what_could_be_done(service: FakeService, memory: CommandLine):
     service.will_answer(STATUS, NOT_CONFIGURED)
+    service.will_answer(REFRESH, [NOT_CONFIGURED])
 
     done = memory("index", "status")
     assert (done.code, done.out) == (1, "")
@@ -247,3 +252,121 @@ def test_a_refresh_that_somebody_else_runs_is_refused_with_advice(service: FakeS
 
     assert done.code == 1
     assert "Another refresh of this namespace is running" in done.err
+
+
+def explained(**fields: Any) -> recall_service_pb2.ExplainRecallResponse:
+    explanation = recall_pb2.RecallExplanation(
+        citation=citation(),
+        status=node_pb2.NODE_STATUS_ACTIVE,
+        mode_used=recall_pb2.RECALL_MODE_LEXICAL,
+        vector_state=recall_pb2.VECTOR_STATE_NOT_USED,
+        exclusion=recall_pb2.RECALL_EXCLUSION_NO_MATCH,
+        **fields,
+    )
+    return recall_service_pb2.ExplainRecallResponse(explanation=explanation, change_token=token(9))
+
+
+def test_an_explanation_says_what_it_could_not_ask(service: FakeService, memory: CommandLine):
+    service.will_answer(
+        EXPLAIN,
+        explained(
+            degradation={"reason": recall_pb2.DEGRADATION_REASON_INDEX_UNAVAILABLE, "message": "it cannot be read"}
+        ),
+    )
+
+    assert "NOT_USED, INDEX_UNAVAILABLE: it cannot be read\n" in memory.ok("explain", "tea", "prefers-tea").out
+    said = memory.ok("explain", "tea", "prefers-tea", "--json").json
+    assert said["degradation"] == {"reason": "INDEX_UNAVAILABLE", "message": "it cannot be read"}
+
+
+def test_an_explanation_shows_the_cosine_and_the_rank(service: FakeService, memory: CommandLine):
+    why = explained(semantic={"rank": 7, "score": 0.81234}, matched_share=0.5)
+    why.explanation.vector_state = recall_pb2.VECTOR_STATE_CURRENT
+    service.will_answer(EXPLAIN, why)
+
+    said = memory.ok("explain", "tea", "prefers-tea").out
+
+    assert "CURRENT, cosine 0.812, rank 7\n" in said
+    assert "0.50 of the query\n" in said
+
+
+@pytest.mark.parametrize(
+    ("held", "server", "rebinds"),
+    [
+        (GENERATION, {}, 0),
+        (None, {}, 1),
+        (session_pb2.SemanticGeneration(authority_digest="ab" * 32), {}, 1),
+        (GENERATION, {"default_policy": {"max_results": 7}}, 1),
+        (GENERATION, {"default_policy": {"max_results": 5}}, 0),
+        (GENERATION, {"semantic_generations": []}, 0),
+    ],
+)
+def test_what_explain_explains_is_what_a_recall_of_now_would_do(
+    service: FakeService,
+    memory: CommandLine,
+    held: session_pb2.SemanticGeneration | None,
+    server: dict[str, Any],
+    rebinds: int,
+):
+    info = session_service_pb2.GetServerInfoResponse(**{"semantic_generations": [GENERATION], **server})
+    service.will_answer(INFO, info)
+    service.will_answer(OPEN, session_service_pb2.OpenSessionResponse(session=bound(held)))
+    service.will_answer(EXPLAIN, explained())
+
+    memory.ok("explain", "tea", "prefers-tea")
+
+    assert len(service.calls(REBIND)) == rebinds
+
+
+def test_a_session_that_another_command_has_bound_anew_is_taken_as_it_is(service: FakeService, memory: CommandLine):
+    service.will_answer(OPEN, session_service_pb2.OpenSessionResponse(session=bound(None)))
+    service.will_answer(REBIND, Refusal(grpc.StatusCode.FAILED_PRECONDITION, "BINDING_DRIFT", {"fields": "semantic"}))
+    service.will_answer("SessionService.GetSession", session_service_pb2.GetSessionResponse(session=bound(GENERATION)))
+    resumed = session_service_pb2.ResumeSessionResponse(session=bound(GENERATION))
+    service.will_answer("SessionService.ResumeSession", resumed)
+
+    assert memory.ok("index", "refresh").out.startswith("indexed: ")
+
+
+def test_a_session_keeps_its_policy_when_it_moves_to_the_servers_model(service: FakeService, memory: CommandLine):
+    known = bound(session_pb2.SemanticGeneration(authority_digest="ab" * 32, candidate_limit=50, min_similarity=0.25))
+    known.binding.mode = recall_pb2.RECALL_MODE_HYBRID
+    service.will_answer("SessionService.GetSession", session_service_pb2.GetSessionResponse(session=known))
+    service.will_answer("SessionService.ResumeSession", session_service_pb2.ResumeSessionResponse(session=known))
+
+    assert memory.ok("sessions", "rebind", "assistant").out.startswith("bound: assistant, ")
+
+    (asked,) = service.calls(REBIND)
+    policy = asked.request.policy
+    assert (policy.mode, policy.max_results) == (recall_pb2.RECALL_MODE_HYBRID, 5)
+    assert (policy.semantic.candidate_limit, policy.semantic.min_similarity) == (50, 0.25)
+    assert not policy.semantic.HasField("authority_digest")
+
+
+def test_a_provider_that_has_not_answered_is_no_reason_to_ask_for_the_status_again(
+    service: FakeService, memory: CommandLine
+):
+    service.will_answer(
+        STATUS, Refusal(grpc.StatusCode.UNAVAILABLE, "SEMANTIC_UNAVAILABLE", {"cause": "PROVIDER_FAILED"})
+    )
+
+    done = memory("index", "status")
+
+    assert done.code == 1
+    assert "log says" in done.err
+    assert "index status" not in done.err
+
+
+def test_a_status_never_calls_complete_what_does_not_cover_everything(service: FakeService, memory: CommandLine):
+    def heading(**fields: int) -> str:
+        stands = semantic_pb2.IndexStatus()
+        stands.CopyFrom(STANDS)
+        stands.unindexed_active_count = fields.get("unindexed", 0)
+        stands.refused_count = fields.get("refused", 0)
+        service.will_answer(STATUS, pb.GetIndexStatusResponse(status=stands))
+        return memory.ok("index", "status").out.splitlines()[0].split(maxsplit=1)[1]
+
+    assert heading() == "in use: covers every active memory as it is now"
+    assert heading(unindexed=15).startswith("in use, and behind")
+    assert heading(unindexed=15, refused=2).startswith("in use, and behind")
+    assert heading(unindexed=2, refused=2) == "in use: covers what the embedding provider does not refuse"

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from durable_memory import __version__
-from durable_memory.cli import indexing
+from durable_memory.cli import indexing, sessions
 from durable_memory.cli.changing import reactivate, retire, revise, supersede
-from durable_memory.cli.connected import connected
+from durable_memory.cli.connected import connected, unless_a_command_follows
 from durable_memory.cli.deciding import activate, candidates, reject
-from durable_memory.cli.inspecting import info, sessions, usage
+from durable_memory.cli.inspecting import info, usage
 from durable_memory.cli.recalling import explain, recall
 from durable_memory.cli.remembering import propose, remember
 from durable_memory.cli.serve import check_config, migrate, serve
@@ -65,13 +65,18 @@ for name, body in (
     ("reactivate", reactivate),
     ("supersede", supersede),
     ("watch", watch),
-    ("sessions", sessions),
     ("usage", usage),
     ("export", export),
     ("import", import_namespace),
     ("info", info),
 ):
     app.command(name)(connected(body, by_meaning=body in (recall, explain)))
+
+listing = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+listing.callback()(unless_a_command_follows(connected(sessions.sessions)))
+listing.command("rebind")(connected(sessions.rebind, by_meaning=True))
+listing.command("close")(connected(sessions.close))
+app.add_typer(listing, name="sessions", short_help="List the sessions of the namespace; rebind or close one.")
 
 index = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(index, name="index", help="Look after the vector index behind recall by meaning.")

@@ -101,6 +101,25 @@ def connected(
     return command
 
 
+def unless_a_command_follows(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` as what a group of commands does when none of them is named. Options belong to the one that is."""
+
+    @wraps(command)
+    def callback(context: typer.Context, **arguments: Any) -> None:
+        if context.invoked_subcommand is None:
+            command(**arguments)
+            return
+        sources = map(context.get_parameter_source, arguments)
+        if any(source is not None and source.name == "COMMANDLINE" for source in sources):
+            context.fail(f"options of `{context.invoked_subcommand}` stand after it")
+
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    parameters = [context, *inspect.signature(command).parameters.values()]
+    callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    callback.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return callback
+
+
 async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
     """The exit code of `work`, which SIGTERM ends in order, as Ctrl-C does."""
     task = asyncio.ensure_future(work)

@@ -10,7 +10,6 @@ from durable_memory_client import IndexState, IndexStatus, MaintenanceHealth, Re
 _AFTER_A_CHANGE: Final = "after a change, while a session is open that recalls by meaning"
 _STATES: Final = {
     IndexState.NOT_BUILT: "not built: recall is by words",
-    IndexState.CURRENT: "current: as it was published last",
     IndexState.REGRESSED: "lost what was published last; not searched, and the next refresh builds it again",
     IndexState.CORRUPTED: "damaged; not searched, and the next refresh builds it again",
 }
@@ -20,10 +19,10 @@ def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> 
     """Names and values; a value is empty where there is nothing to say."""
     generation, receipt, unindexed = stands.generation, stands.last_receipt, stands.unindexed_active_count
     return [
-        ("index", _STATES.get(stands.state, stands.state)),
+        ("index", _state(stands)),
         ("model", f"{generation.model} of {generation.provider}, {generation.dimension} dimensions"),
         ("generation", generation.authority_digest),
-        ("not indexed", f"{memories(unindexed)}, found by words only" if unindexed else "nothing"),
+        ("not covered", f"{memories(unindexed)}, found by words only" if unindexed else "nothing"),
         ("refused", f"{memories(stands.refused_count)}, by the embedding provider" if stands.refused_count else ""),
         *_published(stands),
         ("last refresh", f"{times.show(receipt.written_at)}: {done(receipt)}" if receipt else ""),
@@ -32,6 +31,16 @@ def facts(times: Times, stands: IndexStatus, maintenance: MaintenanceHealth) -> 
         ("maintenance", _maintenance(maintenance)),
         ("its last error", _last_error(times, maintenance)),
     ]
+
+
+def _state(stands: IndexStatus) -> str:
+    if stands.state is not IndexState.CURRENT:
+        return _STATES.get(stands.state, stands.state)
+    if not stands.unindexed_active_count:
+        return "in use: covers every active memory as it is now"
+    if stands.unindexed_active_count == stands.refused_count:
+        return "in use: covers what the embedding provider does not refuse"
+    return "in use, and behind: some active memories are new or changed since"
 
 
 def memories(count: int) -> str:
@@ -79,9 +88,9 @@ def _published(stands: IndexStatus) -> list[tuple[str, str]]:
         ("published", f"index revision {published.index_revision}, covers revision {source.namespace_revision}"),
         (
             "vectors",
-            f"{published.live_count:,} that count and {published.dead_count:,} that no longer do, of "
-            f"{published.float_bits}-bit numbers; {_counted(published.segment_count, 'segment')}, "
-            f"{published.stored_bytes:,} bytes",
+            f"{published.live_count:,} as of then, not used where the text has changed since; "
+            f"{published.dead_count:,} replaced ones; {published.float_bits}-bit numbers, "
+            f"{_counted(published.segment_count, 'segment')}, {published.stored_bytes:,} bytes",
         ),
     ]
 

@@ -13,10 +13,10 @@ from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
 from durable_memory.cli.index_words import done, facts, memories, when
 from durable_memory.cli.output import Output, Row
+from durable_memory.cli.own_session import OWN_SESSION, own_session
 from durable_memory.cli.times import duration
 from durable_memory_client import IndexConsistency, RefreshPhase, RefreshProgress, RefreshSchedule
 
-_SESSION: Final = "command-line"
 _STEPS: Final = {
     RefreshPhase.DIFFING: "compare",
     RefreshPhase.EMBEDDING: "embed",
@@ -31,7 +31,7 @@ SessionId = Annotated[
         "--session",
         metavar="ID",
         show_default=False,
-        help=f"The session whose generation counts [default: `{_SESSION}`, bound to the server's]",
+        help=f"The session whose generation counts [default: `{OWN_SESSION}`, bound to the server's]",
     ),
 ]
 AnyBackend = Annotated[
@@ -176,7 +176,7 @@ async def _refresh(
 ) -> None:
     output = invocation.output
     refreshing = invocation.memory.refresh_semantic_recall(
-        session or await _own_session(invocation),
+        session or (await own_session(invocation)).session_id,
         requirement=IndexConsistency.LAST_WRITER_WINS if any_backend else IndexConsistency.INDEX_REVISION_CAS,
         rebuild=rebuild,
         request_id=request_id or invocation.request_id,
@@ -191,16 +191,6 @@ async def _refresh(
         f"{receipt.source.namespace_revision}; index revision {receipt.index_revision}"
     )
     output.line(done(receipt), style="dim")
-
-
-async def _own_session(invocation: Invocation) -> str:
-    """The command line's session, bound to the generation that the server makes now."""
-    generation = (await invocation.memory.get_index_status()).generation
-    session = await invocation.memory.open_session(_SESSION, request_id=invocation.request_id)
-    bound = session.info.binding.semantic_generation
-    if bound is None or bound.authority_digest != generation.authority_digest:
-        await session.rebind(request_id=invocation.request_id)
-    return session.session_id
 
 
 @contextmanager

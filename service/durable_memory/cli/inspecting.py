@@ -1,4 +1,4 @@
-"""Commands about the service and its records: sessions, usage, info."""
+"""Commands about the service and its records: usage, info."""
 
 from __future__ import annotations
 
@@ -10,29 +10,6 @@ import typer
 from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
 from durable_memory.cli.output import Row
-
-
-async def sessions(invocation: Invocation) -> None:
-    """List the sessions of the namespace.
-
-    Open and closed, and what they are bound to. With --json, one object a line.
-    """
-    output = invocation.output
-    listing = invocation.memory.list_sessions()
-    if output.as_json:
-        async for session in listing:
-            output.json(session)
-        return
-    rows = [
-        Row(
-            reference=session.session_id,
-            cells=(session.state, invocation.times.show(session.opened_at), session.opened_by),
-            text=f"{session.binding.max_results} results, {session.binding.mode}, {session.binding.lexical_profile}",
-            details=f"binding {session.binding_version}: {session.binding_digest[:12]}",
-        )
-        async for session in listing
-    ]
-    output.rows(("state", "opened", "by"), rows, text="bound to", empty=f"No sessions ({invocation.where}).")
 
 
 async def usage(

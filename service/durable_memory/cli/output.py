@@ -123,6 +123,13 @@ class Output:
         if advice:
             self.errors.print(Text(visible(advice)))
 
+    def warn(self, reason: str, message: str) -> None:
+        """That the result is less than it could be: for whoever reads it, a person, a log or a program."""
+        if self.as_json:
+            self.errors.print(json_line({"warning": {"reason": reason, "message": message}}))
+        else:
+            self.errors.print(Text("warning: ", style="yellow").append(visible(message), style="not bold default"))
+
     def note(self, text: str, style: str = "dim") -> None:
         """For the person at the terminal; nothing for a program or a log."""
         if self.errors.is_terminal and not self.as_json:

@@ -11,10 +11,20 @@ from durable_memory.cli import arguments as given
 from durable_memory.cli.connected import Invocation
 from durable_memory.cli.grouped import OptionGroup
 from durable_memory.cli.output import Output, Row
+from durable_memory.cli.own_session import OWN_SESSION, own_session
 from durable_memory.cli.times import Times, age
-from durable_memory_client import Hit, NodeKind, Recall, RecallFilter
+from durable_memory_client import (
+    Degradation,
+    Explanation,
+    Hit,
+    NodeKind,
+    Recall,
+    RecallFilter,
+    RecallMode,
+    SemanticPolicy,
+)
 
-_SESSION: Final = "command-line"
+_REFRESH: Final = "durable-memory index refresh"
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words")]
 
@@ -53,12 +63,28 @@ async def recall(
     query: Query,
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, metavar="1..100", help="The most hits")] = 5,
+    mode: Annotated[
+        RecallMode | None,
+        typer.Option(
+            case_sensitive=False,
+            show_default=False,
+            help="By words, by meaning, by both, or AUTO: by both where that is possible [default: AUTO]",
+        ),
+    ] = None,
     min_score: Annotated[
         float | None,
         typer.Option(
             metavar="0..1",
             show_default=False,
             help="The least part of the query that a hit by words must match; hits by meaning stay",
+        ),
+    ] = None,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            metavar="-1..1",
+            show_default=False,
+            help="The least cosine of a hit by meaning; hits by words stay [default: the server's]",
         ),
     ] = None,
     related: Annotated[
@@ -75,9 +101,13 @@ async def recall(
 
     Nothing is recorded, so this is for looking, and not for a model's input.
     """
+    if min_similarity is not None and mode is RecallMode.LEXICAL:
+        raise ValueError("--min-similarity: nothing is found by meaning in mode lexical")
     found = await invocation.memory.preview(
         query,
         filter=narrowed.filter(invocation.times),
+        mode=mode,
+        semantic=None if min_similarity is None else SemanticPolicy(min_similarity=min_similarity),
         include_surroundings=surroundings,
         max_results=limit,
         min_score=min_score,
@@ -87,31 +117,46 @@ async def recall(
     output = invocation.output
     if output.as_json:
         output.json(found)
+        _say_what_was_missing(output, found, asked_for=mode)
         return
     rows = [
         Row(
             reference=given.short(hit.citation),
-            cells=(str(hit.rank), f"{hit.score:.2f}" if hit.related_to is None else "-"),
+            cells=(
+                str(hit.rank),
+                f"{hit.score:.2f}" if hit.related_to is None else "-",
+                hit.channel.lower(),
+                "-" if hit.semantic is None else f"{hit.semantic.score:.3f}",
+            ),
             text=hit.content,
             details=_details(hit, invocation.times),
         )
         for hit in found.hits
     ]
-    output.rows(("#", "score"), rows, empty=f"Nothing found ({invocation.where}).")
+    output.rows(("#", "score", "channel", "cosine"), rows, empty=f"Nothing found ({invocation.where}).")
     searched = found.searched_node_count
     if found.hits:
         output.note(f"{len(found)} of {searched} active {'memory' if searched == 1 else 'memories'}")
-    _note_what_was_missing(output, found)
+    _say_what_was_missing(output, found, asked_for=mode)
 
 
-def _note_what_was_missing(output: Output, found: Recall) -> None:
+def _say_what_was_missing(output: Output, found: Recall, *, asked_for: RecallMode | None) -> None:
+    """That recall had to do without vectors, to whoever reads it, and to a person what is not indexed yet.
+
+    A server that makes no vectors lacks nothing, unless somebody has asked for more.
+    """
     degradation, semantic = found.degradation, found.semantic
-    if degradation is not None and degradation.reason == "INDEX_NOT_BUILT":
-        output.note("searched by words; to search by meaning too: durable-memory index refresh")
-    elif degradation is not None and degradation.reason != "SEMANTIC_NOT_CONFIGURED":
-        output.note(degradation.message)
+    if degradation is not None:
+        if asked_for is not None or degradation.reason != "SEMANTIC_NOT_CONFIGURED":
+            output.warn(degradation.reason, _in_words(degradation))
     elif semantic is not None and semantic.unindexed_active_count:
-        output.note(f"{semantic.unindexed_active_count} of them searched by words only: durable-memory index refresh")
+        output.note(f"{semantic.unindexed_active_count} of them searched by words only: {_REFRESH}")
+
+
+def _in_words(degradation: Degradation) -> str:
+    if degradation.reason == "INDEX_NOT_BUILT":
+        return f"searched by words; to search by meaning too: {_REFRESH}"
+    return degradation.message
 
 
 async def explain(
@@ -124,7 +169,7 @@ async def explain(
         typer.Option(
             metavar="ID",
             show_default=False,
-            help=f"The session whose policy counts [default: `{_SESSION}`, opened with the server's defaults]",
+            help=f"The session whose policy counts [default: `{OWN_SESSION}`, bound to the server's defaults]",
         ),
     ] = None,
     narrowed: FilterOptions,
@@ -134,7 +179,7 @@ async def explain(
     Its status, the terms that match, its score against the floors, its rank, and the filter or bound that cut it.
     """
     if session is None:
-        bound = await invocation.memory.open_session(_SESSION, request_id=invocation.request_id)
+        bound = await own_session(invocation)
     else:
         known = await invocation.memory.get_session(session)
         bound = await invocation.memory.resume_session(session, known.binding_digest)
@@ -147,7 +192,15 @@ async def explain(
     verdict = f"found, at place {why.rank}" if why.recalled else f"not found: {why.exclusion}"
     output.line(f"{given.short(why.citation)}  {why.status}  {verdict}", style="bold")
     lexical = "no term matched" if why.lexical is None else f"{why.lexical.score:.3f}, rank {why.lexical.rank}"
-    output.facts([("by words", lexical), ("floor", f"{why.lexical_floor:.3f}"), ("by meaning", why.vector_state)])
+    output.facts(
+        [
+            ("mode", why.mode_used),
+            ("by words", lexical),
+            ("matched", f"{why.matched_share:.2f} of the query"),
+            ("floor", f"{why.lexical_floor:.3f}"),
+            ("by meaning", _by_meaning(why)),
+        ]
+    )
     rows = [
         Row(
             reference=term.term,
@@ -164,6 +217,15 @@ async def explain(
     output.rows(
         ("weight", "memories with it", "in this one", "adds"), rows, text="term", empty="The query has no term."
     )
+
+
+def _by_meaning(why: Explanation) -> str:
+    """The state of its vector, with its cosine and rank; or why nothing is known of it."""
+    if why.degradation is not None:
+        return f"{why.vector_state}, {why.degradation.reason}: {_in_words(why.degradation)}"
+    if why.semantic is None:
+        return why.vector_state
+    return f"{why.vector_state}, cosine {why.semantic.score:.3f}, rank {why.semantic.rank}"
 
 
 def _details(hit: Hit, times: Times) -> str:

@@ -78,9 +78,13 @@ def _node_frozen(metadata: Metadata) -> str:
 
 def _semantic_unavailable(metadata: Metadata) -> str:
     return {
-        "SEMANTIC_NOT_CONFIGURED": "This server recalls by words only; its operator can give it an embedding provider.",
-        "GENERATION_NOT_SERVED": "The server has another model now; rebind the session, or leave --session out.",
-        "PROVIDER_FAILED": "What is published stays in use. `durable-memory index status` shows how it stands.",
+        "SEMANTIC_NOT_CONFIGURED": "Recall goes on by words. The operator of the server can give it what it lacks: an "
+        "embedding provider, or a Redis URL for the vectors of a PostgreSQL store. A session from before it had one is "
+        "moved over with `durable-memory sessions rebind ID`.",
+        "GENERATION_NOT_SERVED": "The server has another model now: `durable-memory sessions rebind ID` moves a "
+        "session over; or leave --session out.",
+        "PROVIDER_FAILED": "Recall goes on by words, and what is published stays. The server keeps asking the "
+        "provider, and its log says what that answers.",
     }.get(metadata.get("cause", ""), "`durable-memory index status` shows how the index stands.")
 
 

@@ -63,7 +63,7 @@ def encode_generation(generation: SemanticGeneration) -> pb.SemanticGeneration:
 
 def encode_default_policy(defaults: PolicyDefaults) -> pb.RecallPolicy:
     """What an empty policy stands for. Without a generation there is nothing to say of the semantic branch."""
-    generation = defaults.current.value
+    generation = defaults.current.known
     return pb.RecallPolicy(
         mode=number(defaults.mode),
         max_results=defaults.max_results,
