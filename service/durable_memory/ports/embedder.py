@@ -39,6 +39,18 @@ class EmbeddingFailure(StrEnum):
     CIRCUIT_OPEN = "CIRCUIT_OPEN"
 
 
+class ConnectionTrouble(StrEnum):
+    """What kept a provider from being reached; a closed list."""
+
+    NAME_NOT_RESOLVED = "NAME_NOT_RESOLVED"
+    CONNECTION_REFUSED = "CONNECTION_REFUSED"
+    TLS_FAILED = "TLS_FAILED"
+    """The certificate is not trusted or of another host, or no TLS is spoken there."""
+    HOST_UNREACHABLE = "HOST_UNREACHABLE"
+    CONNECTION_LOST = "CONNECTION_LOST"
+    """It ended before an answer came, or did not come about for another reason."""
+
+
 _ABOUT_THE_INPUT: Final = frozenset({None, 400, 413, 422})
 """How a provider answers what it will not embed, whoever asks; `None`: it was not even sent."""
 
@@ -46,7 +58,10 @@ _ABOUT_THE_INPUT: Final = frozenset({None, 400, 413, 422})
 class EmbeddingError(Exception):
     """A call that gave no vectors. `retryable`: another attempt later may do.
 
-    `retry_after_seconds`: how long the provider asked to be left alone, if it did.
+    `status` is that of an answer over HTTP, `trouble` why there was none. `dimensions`: (expected, received) of vectors
+    that differ. `after`: what a provider that is left alone had failed with. `retry_after_seconds`: how long the
+    provider asked to be left alone, if it did. `endpoint` is the provider's host and port, where it has one: for the
+    log alone, because callers have no business there.
     """
 
     def __init__(
@@ -55,13 +70,56 @@ class EmbeddingError(Exception):
         *,
         retryable: bool,
         status: int | None = None,
+        trouble: ConnectionTrouble | None = None,
+        dimensions: tuple[int, int] | None = None,
+        after: EmbeddingError | None = None,
         retry_after_seconds: float | None = None,
     ) -> None:
-        super().__init__(failure.value if status is None else f"{failure.value} ({status})")
         self.failure = failure
         self.retryable = retryable
         self.status = status
+        self.trouble = trouble
+        self.dimensions = dimensions
+        self.after = after
         self.retry_after_seconds = retry_after_seconds
+        self.endpoint = ""
+        super().__init__(self.words)
+
+    def bare(self) -> EmbeddingError:
+        """The same without its traceback, whose frames hold texts: for whoever keeps it."""
+        bare = EmbeddingError(
+            self.failure, retryable=self.retryable, status=self.status, trouble=self.trouble, dimensions=self.dimensions
+        )
+        bare.endpoint = self.endpoint
+        return bare
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What may be told to everybody, by name: out of closed lists, and numbers."""
+        facts = {"failure": self.failure.value}
+        told = self
+        if self.after is not None:
+            told = self.after
+            facts["after"] = told.failure.value
+        if told.status is not None:
+            facts["status"] = str(told.status)
+        if told.trouble is not None:
+            facts["trouble"] = told.trouble.value
+        if told.dimensions is not None:
+            facts["expected_dimension"], facts["received_dimension"] = map(str, told.dimensions)
+        return facts
+
+    @property
+    def for_log(self) -> dict[str, str]:
+        """`facts`, and which endpoint it was."""
+        return {**self.facts, "endpoint": self.endpoint} if self.endpoint else self.facts
+
+    @property
+    def words(self) -> str:
+        """`facts` as one phrase, for example `REFUSED (status 401)`."""
+        failure, *rest = self.facts.items()
+        details = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in rest)
+        return f"{failure[1]} ({details})" if details else failure[1]
 
     @property
     def about_input(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gzip
 import logging
+import socket
 import struct
 import traceback
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ import pytest
 from durable_memory.adapters.embedding.inputs import InputForm
 from durable_memory.adapters.openai import OpenAIEmbedder, OpenAISettings
 from durable_memory.adapters.runtime import ManualClock, SystemClock, SystemIds
-from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
+from durable_memory.ports.embedder import ConnectionTrouble, EmbeddingError, EmbeddingFailure
 from tests.fixture_embedder import DIMENSION, floats, numbers_of
 from tests.processes.embedding_provider import (
     EmbeddingProvider,
@@ -350,6 +351,11 @@ async def test_tries_are_bounded(make, provider):
     provider.usually = says(503)
     error = await _failure(embedder)
     assert (error.failure, error.status) == (EmbeddingFailure.UNREACHABLE, 503)
+    assert error.for_log == {
+        "failure": "UNREACHABLE",
+        "status": "503",
+        "endpoint": provider.base_url.removeprefix("http://").removesuffix("/v1"),
+    }
     assert len(provider.calls) == 4
 
 
@@ -358,7 +364,48 @@ async def test_a_provider_that_is_not_there_is_unreachable(make):
     with pytest.raises(EmbeddingError) as failed:
         await embedder.open()
     assert failed.value.failure is EmbeddingFailure.UNREACHABLE
+    assert failed.value.trouble is ConnectionTrouble.CONNECTION_REFUSED
     assert embedder.usage.calls == 2
+
+
+async def test_a_name_that_nobody_has_is_told_apart(make, monkeypatch):
+    async def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(EmbeddingError) as failed:
+        await make(base_url="http://user-1.invalid/v1", attempts=1).open()
+    assert failed.value.for_log == {
+        "failure": "UNREACHABLE",
+        "trouble": "NAME_NOT_RESOLVED",
+        "endpoint": "user-1.invalid:80",
+    }
+
+
+async def test_an_endpoint_that_speaks_no_tls_is_told_apart(make):
+    def in_plain_text(_, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(in_plain_text, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(EmbeddingError) as failed:
+            await make(base_url=f"https://127.0.0.1:{port}/v1", attempts=1).open()
+    assert failed.value.facts == {"failure": "UNREACHABLE", "trouble": "TLS_FAILED"}
+
+
+async def test_a_connection_that_ends_without_an_answer_is_told_apart(embedder, provider):
+    provider.usually = drops
+    assert (await _failure(embedder)).facts == {"failure": "UNREACHABLE", "trouble": "CONNECTION_LOST"}
+
+
+async def test_vectors_of_another_dimension_say_what_was_expected_and_what_came(embedder, provider):
+    provider.usually = answers(DIMENSION + 3)
+    error = await _failure(embedder)
+    assert error.words == f"WRONG_DIMENSION (expected dimension {DIMENSION}, received dimension {DIMENSION + 3})"
+    assert "endpoint" not in error.facts, "that is for the log alone"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from durable_memory_client import DegradationReason, IndexState, RecallMode
 from durable_memory_client.errors import DeadlineExceededError, SemanticUnavailableError
 from durable_memory_client.sync import MemoryNamespace, MemorySession
+from tests.fixture_embedder import DIMENSION
 from tests.integration.semantic.deployment import (
     ABOUT_MONEY,
     ABOUT_SLEEP,
@@ -60,6 +61,7 @@ class Trouble:
     behaviour: Behaviour
     failure: str
     calls: int = 1
+    details: tuple[tuple[str, str], ...] = ()
 
 
 def last(row: Callable[[list[float]], list[float]]) -> Behaviour:
@@ -67,13 +69,19 @@ def last(row: Callable[[list[float]], list[float]]) -> Behaviour:
     return replaces(lambda rows: [*rows[:-1], row(rows[-1])])
 
 
+def sizes(received: int) -> tuple[tuple[str, str], ...]:
+    return (("expected_dimension", str(DIMENSION)), ("received_dimension", str(received)))
+
+
 TROUBLES = {
-    "an error": Trouble(says(500), "UNREACHABLE", calls=2),
-    "a refusal of the credential": Trouble(says(401), "REFUSED"),
-    "too many requests, always": Trouble(says(429), "RATE_LIMITED", calls=2),
+    "an error": Trouble(says(500), "UNREACHABLE", calls=2, details=(("status", "500"),)),
+    "a refusal of the credential": Trouble(says(401), "REFUSED", details=(("status", "401"),)),
+    "too many requests, always": Trouble(says(429), "RATE_LIMITED", calls=2, details=(("status", "429"),)),
     "fewer vectors than inputs": Trouble(replaces(lambda rows: rows[:-1]), "WRONG_COUNT"),
-    "another dimension": Trouble(replaces(lambda rows: [row + row for row in rows]), "WRONG_DIMENSION"),
-    "one of another dimension": Trouble(last(lambda row: row[:-1]), "WRONG_DIMENSION"),
+    "another dimension": Trouble(
+        replaces(lambda rows: [row + row for row in rows]), "WRONG_DIMENSION", details=sizes(2 * DIMENSION)
+    ),
+    "one of another dimension": Trouble(last(lambda row: row[:-1]), "WRONG_DIMENSION", details=sizes(DIMENSION - 1)),
     "not a number": Trouble(last(lambda row: [*row[:-1], math.nan]), "NOT_FINITE"),
     "infinity": Trouble(last(lambda row: [*row[:-1], -math.inf]), "NOT_FINITE"),
     "a zero vector": Trouble(last(lambda row: [0.0] * len(row)), "ZERO_VECTOR"),
@@ -140,14 +148,16 @@ def test_a_refresh_fails_whole_and_says_why_while_the_old_index_serves(
     with pytest.raises(SemanticUnavailableError) as failed:
         refresh(memory)
     assert failed.value.code is grpc.StatusCode.UNAVAILABLE
-    assert dict(failed.value.metadata) == {"cause": "PROVIDER_FAILED", "failure": trouble.failure}
+    told = {"cause": "PROVIDER_FAILED", "failure": trouble.failure, **dict(trouble.details)}
+    assert dict(failed.value.metadata) == told
     assert calls_for_new_texts(scripted) == asked + trouble.calls
 
     after = memory.get_index_status()
     assert (after.state, after.published) == (IndexState.CURRENT, before.published)
     assert after.last_receipt == before.last_receipt
     assert after.unindexed_active_count == 2
-    assert after.last_failure == f"SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:{trouble.failure}"
+    details = [f"{name}={value}" for name, value in trouble.details]
+    assert after.last_failure == ":".join(["SEMANTIC_UNAVAILABLE", "PROVIDER_FAILED", trouble.failure, *details])
     assert memory.get_maintenance_health().runs[0].error == after.last_failure
     assert understood(session)
     found = session.recall("invoices")
@@ -205,10 +215,15 @@ def test_vectors_in_another_order_are_put_right_by_their_index(
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "question"), [(says(500), "unheard of kettles"), (hangs, "kettles unheard")], ids=["error", "nothing"]
+    ("behaviour", "question", "failure"),
+    [
+        (says(500), "unheard of kettles", "UNREACHABLE (status 500)"),
+        (hangs, "kettles unheard", "TIMEOUT"),
+    ],
+    ids=["error", "nothing"],
 )
 def test_a_question_that_cannot_be_embedded_is_answered_by_words_and_says_so(
-    session: MemorySession, scripted: EmbeddingProvider, behaviour: Behaviour, question: str
+    session: MemorySession, scripted: EmbeddingProvider, behaviour: Behaviour, question: str, failure: str
 ):
     scripted.usually = for_texts_with("unheard", behaviour, understands())
     found = session.recall(question)
@@ -218,6 +233,9 @@ def test_a_question_that_cannot_be_embedded_is_answered_by_words_and_says_so(
     with pytest.raises(SemanticUnavailableError) as refused:
         session.recall(question, mode=RecallMode.SEMANTIC)
     assert (refused.value.code, refused.value.metadata["cause"]) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_FAILED")
+    assert failure in refused.value.message
+    assert found.degradation is not None
+    assert failure in found.degradation.message
     scripted.usually = understands()
     assert without(session.recall(question)) is None
 

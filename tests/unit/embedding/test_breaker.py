@@ -140,6 +140,15 @@ def test_a_provider_without_a_usable_answer_is_not(provider, error):
     assert provider.is_left_alone()
 
 
+def test_it_says_what_it_was_opened_by_and_keeps_no_frame_of_it(provider):
+    provider.fail(3, EmbeddingError(EmbeddingFailure.REFUSED, retryable=False, status=401))
+    with pytest.raises(EmbeddingError) as refused:
+        provider.call()
+    assert refused.value.facts == {"failure": "CIRCUIT_OPEN", "after": "REFUSED", "status": "401"}
+    assert refused.value.after is not None
+    assert refused.value.after.__traceback__ is None, "its frames hold texts"
+
+
 def test_it_says_how_long_it_stays_open(provider):
     provider.fail(3)
     provider.wait(4)

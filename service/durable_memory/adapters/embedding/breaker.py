@@ -27,6 +27,7 @@ class CircuitBreaker:
         self._open_seconds = open_seconds
         self._open_until: float | None = None
         self._trying = False
+        self._last: EmbeddingError | None = None
 
     @property
     def is_open(self) -> bool:
@@ -41,6 +42,7 @@ class CircuitBreaker:
             yield
         except EmbeddingError as error:
             if _tells_of_illness(error):
+                self._last = error.bare()
                 self._fail(trial)
             else:
                 self._succeed()
@@ -56,7 +58,10 @@ class CircuitBreaker:
         left = self._open_until - self._clock.monotonic()
         if left > 0 or self._trying:
             raise EmbeddingError(
-                EmbeddingFailure.CIRCUIT_OPEN, retryable=True, retry_after_seconds=left if left > 0 else None
+                EmbeddingFailure.CIRCUIT_OPEN,
+                retryable=True,
+                after=self._last,
+                retry_after_seconds=left if left > 0 else None,
             )
         self._trying = True
         return True

@@ -29,7 +29,8 @@ def unit_vectors(rows: Sequence[Sequence[float]] | NDArray[Any], *, count: int, 
     width = len(rows[0]) if dimension is None else dimension
     if not 0 < width <= MAX_DIMENSION or any(len(row) != width for row in rows):
         # The model behind the name is another one, and stays so.
-        raise EmbeddingError(EmbeddingFailure.WRONG_DIMENSION, retryable=False)
+        received = next((len(row) for row in rows if len(row) != width), width)
+        raise EmbeddingError(EmbeddingFailure.WRONG_DIMENSION, retryable=False, dimensions=(width, received))
     try:
         matrix = np.asarray(rows, dtype=np.float64)
     except OverflowError as error:  # an integer beyond every float

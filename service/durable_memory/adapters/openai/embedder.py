@@ -15,7 +15,7 @@ from durable_memory.adapters.embedding.meter import Meter
 from durable_memory.adapters.embedding.turns import Turns
 from durable_memory.adapters.embedding.vectors import unit_vectors
 from durable_memory.adapters.openai.answer import read_answer
-from durable_memory.adapters.openai.endpoint import Endpoint
+from durable_memory.adapters.openai.endpoint import Endpoint, address_of
 from durable_memory.adapters.openai.settings import OpenAISettings
 from durable_memory.domain.semantic.generation import Generation, configuration_digest
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure, EmbeddingUsage, Vector
@@ -160,6 +160,7 @@ class OpenAIEmbedder:
                 if circuit_opened or error.failure not in _PASSING or self._is_asked_to_wait_long():
                     break
         assert last is not None
+        last.endpoint = address_of(settings.base_url)
         raise last
 
     async def _attempt(self, texts: Sequence[str], dimension: int | None, ends: float) -> list[Vector]:

@@ -7,9 +7,12 @@ that happens here. Its exceptions carry the request, with key and texts, and go 
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -22,7 +25,7 @@ import openai
 
 from durable_memory.adapters.embedding.vectors import MAX_DIMENSION
 from durable_memory.adapters.openai.settings import OpenAISettings
-from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
+from durable_memory.ports.embedder import ConnectionTrouble, EmbeddingError, EmbeddingFailure
 from durable_memory.ports.runtime import Clock
 
 _LOGGERS: Final = ("openai", "httpx2", "httpcore2")
@@ -34,6 +37,15 @@ _LONGEST_RETRY_AFTER_SECONDS: Final = 3_600.0
 _TOO_MANY_REQUESTS: Final = 429
 _TRY_AGAIN: Final = frozenset({408, 425})
 _SERVER_ERRORS: Final = 500
+_UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def address_of(base_url: str) -> str:
+    """`host:port`, and nothing else of the URL."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    return f"{f'[{host}]' if ':' in host else host}:{parts.port or _PORTS[parts.scheme]}"
 
 
 class _UnacceptableAnswerError(Exception):
@@ -98,8 +110,8 @@ class Endpoint:
             failure = EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True)
         except openai.APIStatusError as error:
             failure = self._of_status(error.status_code, error.response.headers)
-        except (openai.APIError, httpx2.HTTPError, OSError):
-            failure = EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True)
+        except (openai.APIError, httpx2.HTTPError, OSError) as error:
+            failure = EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True, trouble=_trouble(error))
         except _UnacceptableAnswerError:
             failure = EmbeddingError(EmbeddingFailure.UNREADABLE, retryable=True)
         raise failure
@@ -153,6 +165,34 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _trouble(error: BaseException) -> ConnectionTrouble:
+    """What is behind the driver's errors, of which the words are never looked at: they may quote anything."""
+    for behind in _causes(error):
+        if isinstance(behind, ssl.SSLError):
+            return ConnectionTrouble.TLS_FAILED
+        if isinstance(behind, socket.gaierror):
+            return ConnectionTrouble.NAME_NOT_RESOLVED
+        if isinstance(behind, ConnectionRefusedError):
+            return ConnectionTrouble.CONNECTION_REFUSED
+        if isinstance(behind, OSError) and behind.errno in _UNREACHABLE:
+            return ConnectionTrouble.HOST_UNREACHABLE
+    return ConnectionTrouble.CONNECTION_LOST
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and all that it came of."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        behind = waiting.pop()
+        if id(behind) in seen:
+            continue
+        seen.add(id(behind))
+        yield behind
+        if isinstance(behind, BaseExceptionGroup):
+            waiting += behind.exceptions
+        waiting += [cause for cause in (behind.__context__, behind.__cause__) if cause is not None]
 
 
 def _is_loopback(url: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Generation
-from durable_memory.domain.session import NO_PROVIDER, SemanticGeneration, semantic_not_configured
+from durable_memory.domain.session import SemanticGeneration, semantic_not_configured
 
 
 class CurrentGeneration:
@@ -13,12 +13,11 @@ class CurrentGeneration:
     `value` is what its provider has answered that it makes: `None` until then, and the same ever after. No vector is
     made or searched before. `recorded` is what a provider of this configuration was last found to make, by whichever
     server and before whichever restart: enough to bind sessions, and to say how an index stands. Both are `None` where
-    there is no provider, which `has_provider` tells; `problem` is why there is none, in one phrase.
+    there is no provider, which `has_provider` tells.
     """
 
-    def __init__(self, value: Generation | None = None, problem: str = NO_PROVIDER) -> None:
+    def __init__(self, value: Generation | None = None) -> None:
         self.value = value
-        self.problem = problem
         self.recorded: Generation | None = None
         self.has_provider = value is not None
 
@@ -43,14 +42,14 @@ class CurrentGeneration:
         """
         value = self.answered()
         if generation is None:
-            raise semantic_not_configured("the session is bound to no generation; RebindSession binds it to one")
+            raise semantic_not_configured()
         if generation.authority_digest != value.authority_digest:
             raise generation_not_served()
         return value
 
     def _or_refused(self, generation: Generation | None) -> Generation:
         if generation is None:
-            raise _provider_has_not_answered() if self.has_provider else semantic_not_configured(self.problem)
+            raise _provider_has_not_answered() if self.has_provider else semantic_not_configured()
         return generation
 
 
@@ -65,6 +64,6 @@ def _provider_has_not_answered() -> DomainError:
 def generation_not_served() -> DomainError:
     return DomainError(
         Reason.SEMANTIC_UNAVAILABLE,
-        "this server does not make the semantic generation that was asked for, or that the session is bound to",
+        "this server does not make the semantic generation that was asked for",
         cause="GENERATION_NOT_SERVED",
     )

@@ -73,6 +73,7 @@ class SemanticHealth:
         self._unserved: OrderedDict[str, _Unserved] = OrderedDict()
         self._unembedded: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._failures_seen = 0
+        self._failed: EmbeddingError | None = None
         self._changed = asyncio.Event()
         self.index_available = True
         self.embedder_available = True
@@ -152,7 +153,8 @@ class SemanticHealth:
         if self.index_available:
             await self._look_again(timeout_seconds)
         if before != (self.index_available, self.embedder_available):
-            _log.info("semantic_dependencies", index=self.index_available, embedder=self.embedder_available)
+            told = {} if self.embedder_available or self._failed is None else self._failed.for_log
+            _log.info("semantic_dependencies", index=self.index_available, embedder=self.embedder_available, **told)
 
     async def wait(self, seconds: float) -> None:
         """Return after that time, or at once when something is found that was not known."""
@@ -178,6 +180,7 @@ class SemanticHealth:
         try:
             await self._embedder.embed_query(_PROBE)
         except EmbeddingError as error:
+            self._failed = error
             answers = error.failure in _WELL
         else:
             answers = True

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 import structlog
@@ -23,8 +24,15 @@ from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.refresh import Granted, RefreshProgress, RefreshService
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
+from durable_memory.ports.embedder import EmbeddingError
 from durable_memory.ports.runtime import Clock
-from durable_memory.ports.semantic_records import MaintenanceRun, Receipt, RunOutcome, SemanticRecords
+from durable_memory.ports.semantic_records import (
+    RUN_ERROR_MAX_CHARACTERS,
+    MaintenanceRun,
+    Receipt,
+    RunOutcome,
+    SemanticRecords,
+)
 from durable_memory.ports.vector_index import Consistency
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
@@ -35,6 +43,9 @@ _HELD_SECONDS: Final = 2.0
 
 _BY_HAND_SECONDS: Final = 60.0
 """For how long a lost index whose namespace has no schedule is not looked at again."""
+
+_DETAILS: Final = ("after", "status", "trouble", "expected_dimension", "received_dimension")
+"""What a provider's failure is told by, beside its name."""
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -149,16 +160,18 @@ class Maintenance:
         if room <= 0:
             return
         # What is passed over comes first again and again, and must not keep what comes after it from its turn.
+        now = self._clock.now()
         due = await self._records.due(
             self._current.answered().authority_digest,
-            self._clock.now(),
+            now,
             self._default_delay,
             room + self._passed_over(),
         )
         for item in due:
             if len(self._running) >= self._workers:
                 break
-            self._begin(Partition(item.namespace, item.authority_digest))
+            partition = Partition(item.namespace, item.authority_digest)
+            self._begin(partition, partial(self._is_due_since, partition, now))
         await self._rebuild()
 
     def _passed_over(self) -> int:
@@ -177,21 +190,38 @@ class Maintenance:
             if schedule is not None and schedule.is_off:
                 self._put_off(partition.name, _BY_HAND_SECONDS)
             elif await self._health.is_unserved(partition):
-                self._begin(partition)
+                self._begin(partition, partial(self._health.is_unserved, partition))
+
+    async def _is_due_since(self, partition: Partition, looked_at: datetime) -> bool:
+        """Whether it is for the same reason as at that look: no other replica has run it since.
+
+        A run that would have kept it from being due then was put on record later.
+        """
+        schedule = await self._records.schedule(partition.namespace, partition.authority_digest)
+        interval = None if schedule is None else schedule.interval_seconds
+        delay = self._default_delay if schedule is None else schedule.on_change_delay_seconds
+        if delay is not None and await self._refresh.covers_all(partition):
+            delay = None
+        waits = [seconds for seconds in (interval, delay) if seconds is not None]
+        if not waits:
+            return False
+        runs = await self._records.runs(partition)
+        return not runs or runs[0].started_at + timedelta(seconds=min(waits)) <= looked_at
 
     def _may_begin(self, partition: Partition) -> bool:
         backoff = self._backoff.get(partition.name)
         waits = backoff is not None and self._clock.monotonic() < backoff.not_before
         return not waits and partition.name not in self._running
 
-    def _begin(self, partition: Partition) -> None:
+    def _begin(self, partition: Partition, still_due: Callable[[], Awaitable[bool]]) -> None:
+        """`still_due` is asked again under the lease: another replica may have been at it between look and lease."""
         if not self._may_begin(partition):
             return
-        task = asyncio.create_task(self._one(partition), name="scheduled refresh")
+        task = asyncio.create_task(self._one(partition, still_due), name="scheduled refresh")
         self._running[partition.name] = task
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
 
-    async def _one(self, partition: Partition) -> None:
+    async def _one(self, partition: Partition, still_due: Callable[[], Awaitable[bool]]) -> None:
         started = self._clock.now()
 
         def ended(outcome: RunOutcome, *, error: str = "", index_revision: int = 0) -> MaintenanceRun:
@@ -204,12 +234,16 @@ class Maintenance:
                 fence=granted.fence,
             )
 
+        async def leave_to_others() -> None:
+            if not await still_due():
+                raise DomainError(Reason.LEASE_HELD, "another server has refreshed it since it was found to be due")
+
         async def came_through(receipt: Receipt) -> None:
             published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
             outcome = RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED
             await self._record(partition, ended(outcome, index_revision=receipt.index_revision))
 
-        granted = Granted(on_receipt=came_through)
+        granted = Granted(on_lease=leave_to_others, on_receipt=came_through)
         try:
             await self._refresh.refresh(
                 partition.namespace,
@@ -250,7 +284,9 @@ class Maintenance:
         self._counts.failing = True
         self._counts.last_error = describe_failure(error)
         self._counts.last_error_at = self._clock.now()
-        _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata))
+        behind = error.__cause__
+        told = behind.for_log if isinstance(behind, EmbeddingError) else {}
+        _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata), **told)
 
     def _back_off(self, name: str, error: DomainError) -> None:
         failures = self._failures_of(name)
@@ -283,9 +319,12 @@ def _as_failure(error: Exception) -> DomainError:
 
 
 def _causes(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {name: metadata[name] for name in ("cause", "failure") if name in metadata}
+    return {name: metadata[name] for name in ("cause",) if name in metadata}
 
 
 def describe_failure(error: DomainError) -> str:
-    """Why a refresh failed, out of closed lists: `SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:TIMEOUT`."""
-    return ":".join((error.reason.value, *_causes(error.metadata).values()))[:200]
+    """Why a refresh failed, out of closed lists: `SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:REFUSED:status=401`."""
+    metadata = error.metadata
+    words = [metadata[name] for name in ("cause", "failure") if name in metadata]
+    details = [f"{name}={metadata[name]}" for name in _DETAILS if name in metadata]
+    return ":".join((error.reason.value, *words, *details))[:RUN_ERROR_MAX_CHARACTERS]

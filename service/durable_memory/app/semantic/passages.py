@@ -169,7 +169,7 @@ class Passages:
 def _provider_failed(error: EmbeddingError) -> DomainError:
     return DomainError(
         Reason.SEMANTIC_UNAVAILABLE,
-        f"the embedding provider failed: {error.failure.value}",
+        f"the embedding provider failed: {error.words}",
         cause="PROVIDER_FAILED",
-        failure=error.failure.value,
+        **error.facts,
     )

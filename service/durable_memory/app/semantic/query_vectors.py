@@ -95,7 +95,7 @@ class QueryVectors:
 def _floats(encoded: Vector, dimension: int) -> QueryVector:
     vector = np.frombuffer(encoded, dtype="<f4").astype(np.float32)
     if len(vector) != dimension:
-        raise EmbeddingError(EmbeddingFailure.WRONG_DIMENSION, retryable=False)
+        raise EmbeddingError(EmbeddingFailure.WRONG_DIMENSION, retryable=False, dimensions=(dimension, len(vector)))
     return vector
 
 

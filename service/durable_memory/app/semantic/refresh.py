@@ -80,10 +80,12 @@ class RefreshLimits:
 class Granted:
     """For whoever records that a refresh ran: the fence of its lease, 0 until there is one.
 
-    `on_receipt` is called while the lease is still held, so that what comes of it is on record before another begins.
+    Both others are called while the lease is held. `on_lease`: before anything is done, and what it raises ends it all.
+    `on_receipt`: so that what comes of it is on record before another begins.
     """
 
     fence: int = 0
+    on_lease: Callable[[], Awaitable[None]] | None = None
     on_receipt: Callable[[Receipt], Awaitable[None]] | None = None
 
 
@@ -120,6 +122,14 @@ class RefreshService:
         self._observer = observer
         self._limits = limits
         self._refusals = Refusals()
+
+    async def covers_all(self, partition: Partition) -> bool:
+        """Whether the last receipt is of the present revision, or there is nothing to index."""
+        receipt = await self._records.last_receipt(partition)
+        head = await self._store.head(partition.namespace)
+        if receipt is None:
+            return head.active_count == 0
+        return (receipt.source_history_id, receipt.source_revision) == (head.history_id, head.revision)
 
     async def refresh(
         self,
@@ -165,6 +175,8 @@ class RefreshService:
             async with self._holder.hold(partition, keep_staged) as lease:
                 if granted is not None:
                     granted.fence = lease.fence
+                    if granted.on_lease is not None:
+                        await granted.on_lease()
                 run = _Refresh(self, partition, generation, lease, staged, report, publish_behind, rebuild)
                 notes.receipt = await run.to_receipt()
                 if granted is not None and granted.on_receipt is not None:

@@ -220,7 +220,8 @@ class SemanticRuntime:
                 await self._parts.records.record_generation(digest, generation, self._clock.now())
                 self._current.recorded = generation
         except EmbeddingError as error:
-            _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", failure=error.failure.value)
+            self._current.trouble = error
+            _log.warning("semantic_not_ready", cause="PROVIDER_FAILED", **error.for_log)
             return None
         except DomainError as error:
             _log.warning("semantic_not_ready", cause=error.reason.value, problem=error.message)

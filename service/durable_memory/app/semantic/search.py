@@ -359,7 +359,8 @@ async def _vector(question: SemanticQuestion) -> QueryVector:
     try:
         return await asyncio.shield(question.vector)
     except EmbeddingError as error:
-        raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED) from error
+        cause = f"the query could not be embedded: {error.words}"
+        raise SemanticUnavailableError(DegradationReason.PROVIDER_FAILED, cause) from error
 
 
 def _nothing(manifest: Manifest | None, bounds: SemanticBounds) -> SemanticFound:

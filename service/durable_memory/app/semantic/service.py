@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from durable_memory.app.call import Call
-from durable_memory.app.semantic.current import CurrentGeneration
+from durable_memory.app.semantic.current import CurrentGeneration, provider_has_not_answered
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
@@ -39,6 +39,9 @@ from durable_memory.ports.vector_index import Consistency, VectorIndex
 
 SCHEDULE_SECONDS_MIN: Final = 1.0
 _STATUS_ATTEMPTS: Final = 5
+
+_NOT_BEGUN: Final = frozenset({Reason.LEASE_HELD, Reason.CONSISTENCY_UNSUPPORTED})
+"""How a refresh ends that was not tried, because another one is going on or its caller wants what there is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,8 @@ class SemanticService:
     ) -> Receipt:
         """Make the session's partition cover what is ACTIVE now; see `RefreshService.refresh`.
 
-        `rebuild`: every segment is written anew, from cached vectors where there are any.
+        `rebuild`: every segment is written anew, from cached vectors where there are any. One that fails is on record
+        among the runs, as a scheduled one is.
 
         Raises: as that, SESSION_NOT_FOUND, SESSION_CLOSED, SEMANTIC_UNAVAILABLE for a session of another generation.
         """
@@ -128,7 +132,7 @@ class SemanticService:
                 granted=granted,
             )
         except DomainError as error:
-            if error.reason is Reason.SEMANTIC_UNAVAILABLE:
+            if error.reason not in _NOT_BEGUN:
                 run = MaintenanceRun(
                     started_at=started,
                     ended_at=self._clock.now(),
@@ -159,7 +163,7 @@ class SemanticService:
                 else await count_unindexed(self._store, call.namespace, head.token, head.active_count, view)
             ),
             refused_count=0 if view is None or receipt is None else receipt.active_count - receipt.indexed_count,
-            last_failure=_last_failure(await self._records.runs(partition), receipt),
+            last_failure=self._provider_away() or _last_failure(await self._records.runs(partition), receipt),
             schedule=await self._records.schedule(call.namespace, partition.authority_digest),
         )
 
@@ -224,6 +228,11 @@ class SemanticService:
             last_receipt=await self._records.last_receipt(partition),
             runs=await self._records.runs(partition),
         )
+
+    def _provider_away(self) -> str:
+        """Why nothing can be embedded, for as long as the provider has not answered since the start."""
+        current = self._current
+        return describe_failure(provider_has_not_answered(current.trouble)) if current.value is None else ""
 
     def _partition(self, call: Call) -> Partition:
         return Partition(call.namespace, self._current.required().authority_digest)

@@ -191,3 +191,79 @@ async def test_ticks_that_nobody_was_there_for_are_not_made_up_for(due: Semantic
         due.pass_seconds(60)
         await wait_until_async(ran(due, 2))
     assert [run.outcome for run in await runs(due)] == [RunOutcome.UNCHANGED, RunOutcome.PUBLISHED]
+
+
+@pytest.mark.parametrize("interval_seconds", [None, 60.0])
+async def test_what_another_replica_has_run_between_look_and_lease_is_not_run_again(
+    due: SemanticWorld, successor: SemanticWorld, backing: Backing, interval_seconds: float | None
+) -> None:
+    if interval_seconds is not None:
+        await due.semantic.set_schedule(
+            due.call, interval_seconds=interval_seconds, on_change_delay_seconds=DELAY_SECONDS
+        )
+        due.pass_seconds(interval_seconds)
+
+    async def another_is_faster() -> None:
+        del backing.records.before["highest_fence"]
+        async with maintained(successor, delay_seconds=DELAY_SECONDS):
+            await wait_until_async(ran(due, 1))
+
+    backing.records.before["highest_fence"] = another_is_faster
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
+        await wait_until_async(lambda: backing.records.calls["record_fence"] == 2, what="it has a lease of its own")
+        await wait_until_async(looked(due))
+        await wait_until_async(lambda: not maintenance.health().running)
+        assert (maintenance.health().runs, maintenance.health().failures) == (0, 0)
+    (run,) = await runs(due)
+    assert (run.outcome, run.fence) == (RunOutcome.PUBLISHED, 1)
+    assert [receipt.fence for receipt in await due.semantic.receipts(due.call, before=None, limit=9)] == [1]
+
+
+async def test_a_lost_index_that_another_replica_has_built_again_meanwhile_is_not_built_twice(
+    semantic: SemanticWorld, successor: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    backing.lose_index()
+    assert (await semantic.answer(TEA)).degradation is not None
+
+    async def another_is_faster() -> None:
+        del backing.records.before["highest_fence"]
+        assert (await successor.refresh()).fence == 2
+
+    backing.records.before["highest_fence"] = another_is_faster
+    async with maintained(semantic, delay_seconds=DELAY_SECONDS) as maintenance:
+        await wait_until_async(lambda: backing.records.calls["record_fence"] == 3, what="it has a lease of its own")
+        await wait_until_async(looked(semantic))
+        await wait_until_async(lambda: not maintenance.health().running)
+    assert await runs(semantic) == []
+    assert (await semantic.answer(TEA)).degradation is None
+
+
+async def test_a_refresh_by_hand_that_fails_is_on_record_whatever_it_fails_of(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.remember(RAIN, "b")
+    failures = (Reason.QUOTA_EXCEEDED, Reason.SOURCE_DRIFT, Reason.DEPENDENCY_UNAVAILABLE)
+    for reason in failures:
+        backing.records.before["cached_vectors"] = fails_once(DomainError(reason, "it does"))
+        with refused(reason):
+            await semantic.refresh()
+        assert (await semantic.status()).last_failure == reason.value
+    assert [run.error for run in await runs(semantic)] == [reason.value for reason in failures[::-1]]
+    assert {run.outcome for run in await runs(semantic)} == {RunOutcome.FAILED}
+
+
+async def test_a_refresh_by_hand_that_was_not_tried_is_not_on_record(
+    semantic: SemanticWorld, successor: SemanticWorld
+) -> None:
+    await semantic.open()
+    await semantic.remember(TEA, "a")
+    successor.embedder.gate.clear()
+    work = asyncio.create_task(successor.refresh())
+    await successor.embedder.waiting.wait()
+    with refused(Reason.LEASE_HELD):
+        await semantic.refresh()
+    successor.embedder.gate.set()
+    await work
+    assert await runs(semantic) == []

@@ -229,3 +229,23 @@ async def test_a_repository_that_fails_for_a_moment_delays_the_start_and_no_more
         )
         digest = world.embedder.configuration_digest
         assert await backing.records.served_generation(digest) == world.embedder.generation
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_a_provider_fails_with_is_in_the_log_with_its_endpoint_and_told_to_callers_without_it(
+    backing: Backing,
+):
+    async with semantic_process(backing, "before") as world:
+        await world.indexed(TEA)
+    refusal = EmbeddingError(EmbeddingFailure.REFUSED, retryable=False, status=401)
+    refusal.endpoint = "embeddings.example:443"
+    embedder = SlowToOpen(refusal)
+    embedder.released.set()
+    with capture_logs() as logs:
+        async with semantic_process(backing, "after", embedder) as world:
+            status = await world.status()
+            with refused(Reason.SEMANTIC_UNAVAILABLE, cause="PROVIDER_FAILED", failure="REFUSED", status=401):
+                await world.refresh()
+    assert status.last_failure == "SEMANTIC_UNAVAILABLE:PROVIDER_FAILED:REFUSED:status=401"
+    told = next(entry for entry in logs if entry["event"] == "semantic_not_ready")
+    assert (told["failure"], told["status"], told["endpoint"]) == ("REFUSED", "401", "embeddings.example:443")
