@@ -35,6 +35,7 @@ test: setup postgres redis gen-check lint ## everything that must pass before a 
 	pytest --durations=10 $(PYTEST)
 	tools/test_go
 	tools/test_node
+	PYTHONPATH=. python -m clients.conformance
 
 test-clients: setup ## the same cases with the clients of all languages, as one table
 	PYTHONPATH=. python -m clients.conformance

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clients.python.examples.chat_turn import chat_turn
 from durable_memory_client import Decision, MemoryClient
 from durable_memory_client.testing import EmbeddedServer
-from examples.chat_turn import chat_turn
 from tests.processes.free_port import free_port
 
-_EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "chat_turn.py"
+_EXAMPLE = Path(__file__).resolve().parents[3] / "clients" / "python" / "examples" / "chat_turn.py"
 
 
 def test_the_example_is_short():
@@ -39,8 +39,8 @@ async def test_a_turn_without_memory_is_answered_all_the_same(capsys):
 
 def test_the_example_runs_as_its_docstring_says(durable_memory_server: EmbeddedServer):
     answer = subprocess.run(
-        [sys.executable, "-m", "examples.chat_turn", "I'd rather have tea."],
-        env={"DURABLE_MEMORY_ADDRESS": durable_memory_server.address, "PYTHONPATH": str(_EXAMPLE.parents[1])},
+        [sys.executable, str(_EXAMPLE), "I'd rather have tea."],
+        env={"DURABLE_MEMORY_ADDRESS": durable_memory_server.address},
         check=True,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""One chat turn with memory. Run it against `make run`: python -m examples.chat_turn "I'd rather have tea."
+"""One chat turn with memory. Beside `durable-memory serve`: python chat_turn.py "I'd rather have tea."
 
 What it heard becomes a candidate; once somebody activates that, later turns recall it.
 """
