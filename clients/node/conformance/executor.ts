@@ -170,8 +170,7 @@ function at(value: unknown, path: string): JsonValue | undefined {
   return path
     .split(".")
     .reduce<unknown>((inner, part) => (inner as Record<string, unknown> | undefined)?.[part], value) as
-    | JsonValue
-    | undefined;
+    JsonValue | undefined;
 }
 
 await main();

@@ -117,6 +117,9 @@ export class MemoryUnavailableError extends MemoryServiceError {
  *       console.log("changed meanwhile, to revision", error.metadata["actual"]);
  *     }
  */
-export function isReason<R extends Reason>(error: unknown, ...reasons: R[]): error is MemoryServiceError & { reason: R } {
+export function isReason<R extends Reason>(
+  error: unknown,
+  ...reasons: R[]
+): error is MemoryServiceError & { reason: R } {
   return error instanceof MemoryServiceError && (reasons as (string | undefined)[]).includes(error.reason);
 }

@@ -14,7 +14,7 @@ export class OpenEnum<Name extends string, Schema extends DescEnum> {
     );
   }
 
-  /** The name of a number: that of the contract without its prefix, or `UNKNOWN_7` for what this version does not know. */
+  /** The name of a number: the contract's without its prefix, or `UNKNOWN_7` for what this version does not know. */
   name(number: number): Name {
     const known = number === 0 ? undefined : this.#descriptor.value[number];
     return (known?.localName ?? `UNKNOWN_${number}`) as Name;

@@ -4,12 +4,7 @@ import { deadlineOf, remaining, type CallOptions, type Calls } from "./calls.js"
 import { IncompleteStreamError, MemoryServiceError } from "./errors.js";
 import { SemanticService, type RefreshSemanticRecallRequest } from "./gen/durablememory/v1/semantic_service_pb.js";
 import { newRequestId } from "./identity.js";
-import {
-  toRefreshProgress,
-  toRefreshReceipt,
-  type RefreshProgress,
-  type RefreshReceipt,
-} from "./values/semantic.js";
+import { toRefreshProgress, toRefreshReceipt, type RefreshProgress, type RefreshReceipt } from "./values/semantic.js";
 import { sleep } from "./waiting.js";
 
 const METHOD = SemanticService.method.refreshSemanticRecall;

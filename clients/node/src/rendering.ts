@@ -32,7 +32,7 @@ const CITED = /[[［【][ \t-\r]*([mM][0-9]{1,4}(?:[ \t-\r]*[,;、，][ \t-\r]*[
 
 // Format characters that scripts and emoji need: joiners and directional marks. The rest hides or reorders text.
 const HIDDEN =
-  // eslint-disable-next-line no-misleading-character-class, no-control-regex -- single characters, and controls are the point
+  // eslint-disable-next-line no-misleading-character-class, no-control-regex -- meant
   /(?![\n\t\u200c\u200d\u200e\u200f\u061c\u00ad])[\u0000-\u001f\u007f\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 // What belongs to the character before it.
@@ -94,9 +94,7 @@ export function render(hits: Iterable<Hit>, options: RenderOptions = {}): Render
   const withSource = new Set(wanted.map((hit) => namespaceKey(hit.namespace))).size > 1;
   const whole = wanted.map((hit, index) => wrapped(index + 1, hit, withSource, escaped(hit.content), false));
   const text = block(whole, "");
-  return size(text) <= maxBytes
-    ? new Rendering(text, wanted, [], [])
-    : cutToFit(wanted, whole, maxBytes, withSource);
+  return size(text) <= maxBytes ? new Rendering(text, wanted, [], []) : cutToFit(wanted, whole, maxBytes, withSource);
 }
 
 /**

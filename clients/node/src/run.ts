@@ -1,6 +1,13 @@
 /** A run: one invocation of an agent, to which admissions and uses belong. */
 import { create } from "@bufbuild/protobuf";
-import { PATIENCE, type CallOptions, type Calls, type OnUnavailable, type Patience, type WriteOptions } from "./calls.js";
+import {
+  PATIENCE,
+  type CallOptions,
+  type Calls,
+  type OnUnavailable,
+  type Patience,
+  type WriteOptions,
+} from "./calls.js";
 import { MemoryServiceError, MemoryUnavailableError } from "./errors.js";
 import type { AdmissionOutcome as AdmissionOutcomeMessage } from "./gen/durablememory/v1/access_pb.js";
 import {
@@ -10,7 +17,11 @@ import {
   RecordUseRequestSchema,
   type ActiveRecallRequest,
 } from "./gen/durablememory/v1/recall_service_pb.js";
-import { BeginRunRequestSchema, EndRunRequestSchema, SessionService } from "./gen/durablememory/v1/session_service_pb.js";
+import {
+  BeginRunRequestSchema,
+  EndRunRequestSchema,
+  SessionService,
+} from "./gen/durablememory/v1/session_service_pb.js";
 import { beginRunOutcome, recallMode } from "./generated/enum_codecs.js";
 import type { BeginRunOutcome } from "./generated/enums.js";
 import { HOST_INSTANCE, newRequestId } from "./identity.js";

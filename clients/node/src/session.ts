@@ -2,7 +2,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { CallOptions, Calls, OnUnavailable, Patience, WriteOptions } from "./calls.js";
 import { MemoryUnavailableError } from "./errors.js";
-import { ActiveRecallRequestSchema, ExplainRecallRequestSchema, RecallService } from "./gen/durablememory/v1/recall_service_pb.js";
+import {
+  ActiveRecallRequestSchema,
+  ExplainRecallRequestSchema,
+  RecallService,
+} from "./gen/durablememory/v1/recall_service_pb.js";
 import {
   CloseSessionRequestSchema,
   RebindSessionRequestSchema,

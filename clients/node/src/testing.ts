@@ -27,7 +27,7 @@ const LOG_TAIL_CHARACTERS = 4_000;
 
 /** What to start. */
 export interface TestServerOptions {
-  /** The server's command. Default: DURABLE_MEMORY_SERVER_COMMAND, its words separated by spaces; else durable-memory. */
+  /** The server's command. Default: DURABLE_MEMORY_SERVER_COMMAND, words separated by spaces; else durable-memory. */
   readonly command?: readonly string[] | undefined;
   /**
    * Who makes vectors. Default: `none`; recall is by words only, the same on every machine. `local` runs the packaged
@@ -96,11 +96,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   }
 }
 
-async function tryStart(
-  options: TestServerOptions,
-  folder: string,
-  endsAt: number,
-): Promise<TestServer | undefined> {
+async function tryStart(options: TestServerOptions, folder: string, endsAt: number): Promise<TestServer | undefined> {
   const address = `${HOST}:${await freePort()}`;
   const child = await launch(options, address, folder);
   const probe = clientOf(address, {});
@@ -149,7 +145,8 @@ async function launch(options: TestServerOptions, address: string, folder: strin
     child.once("exit", () => process.removeListener("exit", kill));
     return child;
   } catch (error) {
-    const hint = "install the service (pip install durable-memory), or say where it is in DURABLE_MEMORY_SERVER_COMMAND";
+    const hint =
+      "install the service (pip install durable-memory), or say where it is in DURABLE_MEMORY_SERVER_COMMAND";
     throw new ServerStartError(`${program} cannot be started: ${hint}`, { cause: error });
   } finally {
     await log.close();

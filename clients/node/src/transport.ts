@@ -161,7 +161,10 @@ export class Transport {
     const abort = new LinkedAbort(signal, this.#closing.signal);
     if (timeoutMs !== undefined) {
       // Not left to the library: it forgets the timer of a stream that nobody reads to its end.
-      abort.abortAfter(wireTimeout(timeoutMs), () => new ConnectError("the deadline has passed", Code.DeadlineExceeded));
+      abort.abortAfter(
+        wireTimeout(timeoutMs),
+        () => new ConnectError("the deadline has passed", Code.DeadlineExceeded),
+      );
     }
     return abort;
   }

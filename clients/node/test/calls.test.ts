@@ -4,7 +4,12 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { isReason, MemoryClient, MemoryServiceError, MemoryUnavailableError } from "@durable-memory/client";
-import { GetChangeTokenResponseSchema, GetNodeResponseSchema, RememberRequestSchema, RepositoryService } from "@durable-memory/client/v1";
+import {
+  GetChangeTokenResponseSchema,
+  GetNodeResponseSchema,
+  RememberRequestSchema,
+  RepositoryService,
+} from "@durable-memory/client/v1";
 import { create } from "@bufbuild/protobuf";
 import { newRequestId } from "../src/identity.js";
 import { remembered } from "./messages.js";
@@ -118,7 +123,10 @@ test("a caller may state the request id", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
   await memory.remember("The user prefers tea.", { requestId: "order-17" });
-  assert.deepEqual(service.requests(REMEMBER, RememberRequestSchema).map((request) => request.requestId), ["order-17"]);
+  assert.deepEqual(
+    service.requests(REMEMBER, RememberRequestSchema).map((request) => request.requestId),
+    ["order-17"],
+  );
 });
 
 test("a refusal of the only attempt is as definite as the table says", async () => {
@@ -251,7 +259,7 @@ test("the token is asked for at every attempt", async () => {
   assert.deepEqual(sent, ["Bearer token-1", "Bearer token-2"]);
 });
 
-test("any RPC can be made with its own messages, in the namespace of the view, without changing the message", async () => {
+test("any RPC can be made with its own messages, in the namespace of the view, and leaves them alone", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
   service.willAnswer("RepositoryService.GetNode", create(GetNodeResponseSchema, { node: { revision: 2n ** 62n } }));

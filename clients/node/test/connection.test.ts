@@ -108,7 +108,10 @@ describe("TLS", () => {
       tls: { ca: tls.cert, serverName: "memory.example" },
     });
     await memory.getChangeToken();
-    assert.deepEqual(service.calls(GET_TOKEN).map((asked) => asked.headers.authorization), ["Bearer token-1"]);
+    assert.deepEqual(
+      service.calls(GET_TOKEN).map((asked) => asked.headers.authorization),
+      ["Bearer token-1"],
+    );
   });
 
   test("a server that is not trusted is sent nothing", async () => {

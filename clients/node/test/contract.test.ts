@@ -131,9 +131,14 @@ test("every RPC has a method; changes have a request id of their own, reads none
 });
 
 test("the service config names RPCs that exist, and an RPC that it does not name has the default policy", () => {
-  const names: readonly { service?: string; method?: string }[] = SERVICE_CONFIG.methodConfig.flatMap((entry) => entry.name);
+  const names: readonly { service?: string; method?: string }[] = SERVICE_CONFIG.methodConfig.flatMap(
+    (entry) => entry.name,
+  );
   for (const { service, method } of names.filter((name) => name.service !== undefined)) {
-    assert.ok(RPCS.some((rpc) => rpc.parent.typeName === service && rpc.name === method), `${String(service)}/${String(method)}`);
+    assert.ok(
+      RPCS.some((rpc) => rpc.parent.typeName === service && rpc.name === method),
+      `${String(service)}/${String(method)}`,
+    );
   }
   const policy = callPolicy(v1.MemoryService.method.remember);
   assert.deepEqual([policy.timeoutMs, policy.retry?.maxAttempts], [10_000, 5]);
@@ -147,6 +152,8 @@ test("reasons are those of the contract, and each has its row", () => {
 });
 
 test("the version is that of the package", () => {
-  const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
+  const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    version: string;
+  };
   assert.equal(VERSION, manifest.version);
 });

@@ -61,7 +61,7 @@ test("a turn works while nobody listens, and does not wait for it again", async 
   assert.ok(performance.now() - started < 1_000);
 });
 
-test("what an outage kept from opening is opened by the first recall that gets through, by the same request", async () => {
+test("what an outage kept from opening is opened by the first recall that gets through, by one request", async () => {
   await using service = await scripted();
   await using memory = service.client();
   service.willAnswer(OPEN, DOWN, DOWN, opened());

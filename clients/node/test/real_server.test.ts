@@ -142,7 +142,10 @@ test("an example turn hears, and the next one remembers once that is activated",
 
 test("the example runs as it says, and ends by itself", async () => {
   const env = { ...process.env, DURABLE_MEMORY_ADDRESS: server.address };
-  const { stdout, stderr } = await promisify(execFile)("node", [EXAMPLE, "I'd rather have tea."], { env, timeout: 60_000 });
+  const { stdout, stderr } = await promisify(execFile)("node", [EXAMPLE, "I'd rather have tea."], {
+    env,
+    timeout: 60_000,
+  });
   assert.equal(stdout, "You said: I'd rather have tea.\n");
   assert.equal(stderr, "");
 });

@@ -89,7 +89,10 @@ test("a recall alone records nothing", async () => {
   service.willAnswer(RECALL, recalled(["tea"]));
   await using run = await runOf(memory);
   const recall = await run.recall("what does the user drink?");
-  assert.deepEqual([...recall].map((hit) => hit.content), ["tea"]);
+  assert.deepEqual(
+    [...recall].map((hit) => hit.content),
+    ["tea"],
+  );
   assert.equal(recall.modeUsed, "LEXICAL");
   const [asked] = service.requests(RECALL, v1.ActiveRecallRequestSchema);
   assert.deepEqual([asked?.admit, asked?.requestId], [false, ""]);
@@ -122,8 +125,14 @@ test("only what was admitted may stay", async () => {
 
   const admission = await run.admit(await run.recall("what does the user drink?"));
 
-  assert.deepEqual(admission.hits.map((hit) => hit.content), ["milk"]);
-  assert.deepEqual(admission.refused.map((outcome) => outcome.error?.reason), ["REVISION_CONFLICT"]);
+  assert.deepEqual(
+    admission.hits.map((hit) => hit.content),
+    ["milk"],
+  );
+  assert.deepEqual(
+    admission.refused.map((outcome) => outcome.error?.reason),
+    ["REVISION_CONFLICT"],
+  );
   assert.equal(admission.refused[0]?.error?.definite, true);
 });
 
@@ -142,9 +151,18 @@ test("a use is recorded under the context of its admission, and the outcomes com
 
   const outcomes = await run.recordUse([...tea, ...milk, ...tea]);
 
-  assert.deepEqual(outcomes.map((outcome) => outcome.recorded), [true, true, true]);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.recorded),
+    [true, true, true],
+  );
   const asked = service.requests(USE, v1.RecordUseRequestSchema);
-  assert.deepEqual(asked.map((use) => [use.contextId, use.items.length]), [["context-0", 2], ["context-1", 1]]);
+  assert.deepEqual(
+    asked.map((use) => [use.contextId, use.items.length]),
+    [
+      ["context-0", 2],
+      ["context-1", 1],
+    ],
+  );
   await assert.rejects(run.recordUse([...tea, ...milk], { requestId: "one" }), /cannot share one request id/);
 });
 
@@ -175,17 +193,23 @@ test("several namespaces are recalled as one, taking turns by rank, and what the
   const recall = await recallAll([one, two], "what?", { maxResults: 3 });
 
   const firstOf = (contents: string): string => contents.slice(1);
-  assert.deepEqual(recall.hits.map((hit) => firstOf(hit.content)), ["1", "1", "2"]);
-  assert.deepEqual(recall.hits.map((hit) => hit.namespace.scope), ["project-a", "project-b", "project-a"]);
+  assert.deepEqual(
+    recall.hits.map((hit) => firstOf(hit.content)),
+    ["1", "1", "2"],
+  );
+  assert.deepEqual(
+    recall.hits.map((hit) => hit.namespace.scope),
+    ["project-a", "project-b", "project-a"],
+  );
   assert.equal(recall.unavailable, false);
 
   const contents = (scope: string): string[] =>
     recall.hits.filter((hit) => hit.namespace.scope === scope).map((hit) => hit.content);
-  service.willAnswer(
-    ADMIT,
-    admittedAll(contents("project-a"), "context-1", contents("project-a").slice(0, 1)),
+  service.willAnswer(ADMIT, admittedAll(contents("project-a"), "context-1", contents("project-a").slice(0, 1)));
+  const admission = await admitAll(
+    [one],
+    recall.hits.filter((hit) => hit.namespace.scope === "project-a"),
   );
-  const admission = await admitAll([one], recall.hits.filter((hit) => hit.namespace.scope === "project-a"));
   assert.deepEqual(admission.hits, [recall.hits[2]]);
   assert.equal(admission.refused.length, 1);
   assert.equal((await recordUseAll([one, two], admission.hits)).length, 1);
@@ -217,7 +241,10 @@ test("a session is resumed by its digest or its binding, and rebound from what i
   await again.rebind({ maxResults: 7 });
 
   const asked = service.requests("SessionService.ResumeSession", v1.ResumeSessionRequestSchema);
-  assert.deepEqual(asked.map((request) => request.expected.case), ["bindingDigest", "binding"]);
+  assert.deepEqual(
+    asked.map((request) => request.expected.case),
+    ["bindingDigest", "binding"],
+  );
   const [rebound] = service.requests("SessionService.RebindSession", v1.RebindSessionRequestSchema);
   assert.deepEqual([rebound?.expectedBindingDigest, rebound?.policy?.maxResults], ["digest-1", 7]);
 });

@@ -1,6 +1,12 @@
 /** A gRPC service over HTTP/2 that gives the answers of a script and remembers what it was asked. */
 import { once } from "node:events";
-import { createSecureServer, createServer, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  createSecureServer,
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { AddressInfo, Server } from "node:net";
 import {
   create,
@@ -49,7 +55,10 @@ export interface Asked {
 }
 
 /** Makes a message of the contract. */
-export function message<D extends DescMessage>(schema: D, init: MessageInitShape<D> = {} as MessageInitShape<D>): MessageShape<D> {
+export function message<D extends DescMessage>(
+  schema: D,
+  init: MessageInitShape<D> = {} as MessageInitShape<D>,
+): MessageShape<D> {
   return create(schema, init);
 }
 
@@ -60,7 +69,10 @@ export class ScriptedService implements AsyncDisposable {
   readonly #scripts = new Map<string, (Answer | readonly Answer[])[]>();
   readonly #waiting: (() => void)[] = [];
   readonly #methods = new Map<string, DescMethod>(
-    SERVICES.flatMap((service) => service.methods).map((method) => [`/${method.parent.typeName}/${method.name}`, method]),
+    SERVICES.flatMap((service) => service.methods).map((method) => [
+      `/${method.parent.typeName}/${method.name}`,
+      method,
+    ]),
   );
 
   private constructor(tls: { key: Buffer; cert: Buffer } | undefined) {
@@ -88,7 +100,13 @@ export class ScriptedService implements AsyncDisposable {
   }
 
   client(options: MemoryClientOptions = {}): MemoryClient {
-    return new MemoryClient({ address: this.address, tenant: "acme", principal: "user-1", scope: "project-a", ...options });
+    return new MemoryClient({
+      address: this.address,
+      tenant: "acme",
+      principal: "user-1",
+      scope: "project-a",
+      ...options,
+    });
   }
 
   /** The answers to an RPC, `Service.Method`, in order; the last one for ever. An array is a stream. */
@@ -229,7 +247,7 @@ function framed(bytes: Uint8Array): Buffer {
 
 function unframed(bytes: Buffer): Buffer[] {
   const messages: Buffer[] = [];
-  for (let place = 0; place + 5 <= bytes.length; ) {
+  for (let place = 0; place + 5 <= bytes.length;) {
     const end = place + 5 + bytes.readUInt32BE(place + 1);
     messages.push(bytes.subarray(place + 5, end));
     place = end;

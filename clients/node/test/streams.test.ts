@@ -29,7 +29,13 @@ test("a listing reads on to its last page, and no page that nobody asked for", a
   }
   assert.deepEqual(ids, ["a", "b", "c"]);
   const asked = service.requests(LIST, v1.ListNodesRequestSchema);
-  assert.deepEqual(asked.map((request) => [request.pageToken, request.pageSize]), [["", 2], ["next", 2]]);
+  assert.deepEqual(
+    asked.map((request) => [request.pageToken, request.pageSize]),
+    [
+      ["", 2],
+      ["next", 2],
+    ],
+  );
 });
 
 test("a listing can be read page by page", async () => {
@@ -48,7 +54,10 @@ test("a snapshot says what it is of", async () => {
   await using memory = service.client();
   service.willAnswer(SNAPSHOT, snapshotOf(["茶", "tea"]));
   const snapshot = memory.snapshot();
-  assert.deepEqual((await snapshot.all()).map((node) => node.content), ["茶", "tea"]);
+  assert.deepEqual(
+    (await snapshot.all()).map((node) => node.content),
+    ["茶", "tea"],
+  );
   assert.equal(snapshot.changeToken?.namespaceRevision, 1n);
   assert.deepEqual([snapshot.summary?.nodeCount, snapshot.summary?.contentBytes], [2, 6]);
 });
@@ -96,7 +105,9 @@ test("leaving the loop over a stream ends it at the service", async () => {
 test("an export without a footer is an error", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
-  service.willAnswer(EXPORT, [create(v1.ExportNamespaceResponseSchema, { records: [{ record: { case: "header", value: {} } }] })]);
+  service.willAnswer(EXPORT, [
+    create(v1.ExportNamespaceResponseSchema, { records: [{ record: { case: "header", value: {} } }] }),
+  ]);
   await assert.rejects(async () => {
     for await (const line of memory.exportNamespace()) {
       assert.equal(line, '{"header":{}}');
@@ -148,7 +159,11 @@ for (const [what, loss] of Object.entries({
   test(`a watch goes on after ${what} without gap or repetition`, async () => {
     await using service = await ScriptedService.start();
     await using memory = service.client();
-    service.willAnswer(WATCH, [change(1n), change(2n), ...(loss === undefined ? [] : [loss])], [change(2n), change(3n), "forever"]);
+    service.willAnswer(
+      WATCH,
+      [change(1n), change(2n), ...(loss === undefined ? [] : [loss])],
+      [change(2n), change(3n), "forever"],
+    );
     const revisions: bigint[] = [];
     const changes = memory.watch({ after: 0 });
     for await (const { changeToken } of changes) {
@@ -160,8 +175,14 @@ for (const [what, loss] of Object.entries({
     assert.deepEqual(revisions, [1n, 2n, 3n]);
     assert.equal(changes.position?.namespaceRevision, 3n);
     const asked = service.requests(WATCH, v1.WatchNamespaceRequestSchema);
-    assert.deepEqual(asked.map((request) => request.afterNamespaceRevision), [0n, 2n]);
-    assert.deepEqual(asked.map((request) => request.historyId), [undefined, "h"]);
+    assert.deepEqual(
+      asked.map((request) => request.afterNamespaceRevision),
+      [0n, 2n],
+    );
+    assert.deepEqual(
+      asked.map((request) => request.historyId),
+      [undefined, "h"],
+    );
     assert.deepEqual(await service.calls(WATCH)[1]?.ended, { cancelled: true });
   });
 }
@@ -173,7 +194,10 @@ test("a watch that begins now is resumed from where it began", async () => {
   await using changes = memory.watch();
   assert.equal((await changes.next()).value?.changeToken.namespaceRevision, 8n);
   const asked = service.requests(WATCH, v1.WatchNamespaceRequestSchema);
-  assert.deepEqual(asked.map((request) => request.afterNamespaceRevision), [undefined, 7n]);
+  assert.deepEqual(
+    asked.map((request) => request.afterNamespaceRevision),
+    [undefined, 7n],
+  );
 });
 
 test("a watch from a token insists on its history", async () => {

@@ -25,7 +25,14 @@ for (const nodeId of ["prefers-tea", "a b", "über/tee", "50%", "茶", "🍵", "
   });
 }
 
-for (const text of ["", "prefers-tea", `dm1:x:a@1#${DIGEST}`, `dm1:1:a@0#${DIGEST}`, `dm1:1:%ff@1#${DIGEST}`, `${CITATION}0`]) {
+for (const text of [
+  "",
+  "prefers-tea",
+  `dm1:x:a@1#${DIGEST}`,
+  `dm1:1:a@0#${DIGEST}`,
+  `dm1:1:%ff@1#${DIGEST}`,
+  `${CITATION}0`,
+]) {
   test(`${JSON.stringify(text)} is no citation`, () => {
     assert.throws(() => Citation.parse(text), SyntaxError);
   });
@@ -136,7 +143,9 @@ test("a line that is no record is not quoted in the error", () => {
 });
 
 test("an import is sent in requests of bounded number and size", async () => {
-  const large = lineOf(create(ExportRecordSchema, { record: { case: "nodeRevision", value: { content: "x".repeat(400_000) } } }));
+  const large = lineOf(
+    create(ExportRecordSchema, { record: { case: "nodeRevision", value: { content: "x".repeat(400_000) } } }),
+  );
   const small = lineOf(create(ExportRecordSchema, { record: { case: "nodeRevision", value: { content: "x" } } }));
   const sizes: (number | undefined)[] = [];
   for await (const request of requestsOf([...Array<string>(5).fill(large), ...Array<string>(300).fill(small)])) {

@@ -15,7 +15,14 @@ import { revisionRef, type Citable } from "../values/citation.js";
 import { fromDecision, fromEvidence, type Decision, type Evidence } from "../values/evidence.js";
 import { draftFields, fromDraft, toNode, type Draft, type DraftFields, type MemoryNode } from "../values/memory.js";
 import { fromNamespace, toChangeToken } from "../values/namespace.js";
-import { toActivated, toProposed, toRejected, type Activated, type Proposed, type Rejected } from "../values/results.js";
+import {
+  toActivated,
+  toProposed,
+  toRejected,
+  type Activated,
+  type Proposed,
+  type Rejected,
+} from "../values/results.js";
 import { RecallCalls } from "./recall_calls.js";
 
 /** How to propose: a draft's fields, and what to do with what was rejected before. */
@@ -119,7 +126,11 @@ export class CandidateCalls extends RecallCalls {
   }
 
   /** Reject up to 128 candidates by one decision; one result each, in order, with the error if refused. */
-  async rejectMany(candidates: Iterable<Citable>, decision?: Decision, options: DecideOptions = {}): Promise<Rejected[]> {
+  async rejectMany(
+    candidates: Iterable<Citable>,
+    decision?: Decision,
+    options: DecideOptions = {},
+  ): Promise<Rejected[]> {
     const request = create(RejectCandidatesRequestSchema, this.#decided(candidates, decision, options));
     return toRejected(await this.calls.unary(CandidateService.method.rejectCandidates, request, options));
   }

@@ -15,7 +15,14 @@ import type { RevisionKind } from "../generated/enums.js";
 import { fromRevision, type RevisionFields } from "../values/change_set.js";
 import { fromCitable, toCitation, type Citable } from "../values/citation.js";
 import { fromDecision, fromEvidence, type Decision, type DecisionFields } from "../values/evidence.js";
-import { draftFields, fromDraft, toCitedMemory, type CitedMemory, type Draft, type DraftFields } from "../values/memory.js";
+import {
+  draftFields,
+  fromDraft,
+  toCitedMemory,
+  type CitedMemory,
+  type Draft,
+  type DraftFields,
+} from "../values/memory.js";
 import { fromNamespace, revisionIf, type Revision } from "../values/namespace.js";
 import {
   toWritten,
@@ -152,11 +159,7 @@ export class MemoryCalls extends CandidateCalls {
    * Reasons: NODE_NOT_FOUND, REVISION_CONFLICT, REVISION_NOT_FOUND, INVALID_TRANSITION, NODE_ALREADY_EXISTS,
    * NAMESPACE_TOO_LARGE.
    */
-  async supersede(
-    memory: Citable,
-    replacement: string | Draft,
-    options: SupersedeOptions = {},
-  ): Promise<Superseded> {
+  async supersede(memory: Citable, replacement: string | Draft, options: SupersedeOptions = {}): Promise<Superseded> {
     const request = create(SupersedeMemoryRequestSchema, {
       ...this.#written(options),
       citation: fromCitable(memory),

@@ -11,7 +11,14 @@ import {
 import { Pages, type PageOptions } from "../paging.js";
 import { MemorySession } from "../session.js";
 import { fromNamespace } from "../values/namespace.js";
-import { fromBinding, fromPolicy, toSession, type Policy, type Session, type SessionBinding } from "../values/session.js";
+import {
+  fromBinding,
+  fromPolicy,
+  toSession,
+  type Policy,
+  type Session,
+  type SessionBinding,
+} from "../values/session.js";
 import { ContractCalls } from "./contract_calls.js";
 
 /** How to open a session: its policy, and what it does in an outage. */

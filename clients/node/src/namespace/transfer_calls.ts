@@ -11,7 +11,7 @@ import { fromNamespace } from "../values/namespace.js";
 import { lineOf, requestsOf, toImported, type Imported } from "../values/transfer.js";
 import { SemanticCalls } from "./semantic_calls.js";
 
-/** All of a namespace, out of a store and into another, as text: one JSON record per line, header first, footer last. */
+/** All of a namespace, out of a store and into another: one JSON record per line, header first, footer last. */
 export class TransferCalls extends SemanticCalls {
   /**
    * Everything that the namespace has, as lines without line ends. Only one that ends without an error is one.
@@ -54,8 +54,6 @@ export class TransferCalls extends SemanticCalls {
         yield create(ImportNamespaceRequestSchema, request);
       }
     }
-    return toImported(
-      await this.calls.upload(TransferService.method.importNamespace, first, others(), options),
-    );
+    return toImported(await this.calls.upload(TransferService.method.importNamespace, first, others(), options));
   }
 }

@@ -174,7 +174,10 @@ export function fromOperation(operation: Operation): MessageInitShape<typeof Ope
     case "activate":
     case "corroborate":
       return {
-        operation: { case: operation.type, value: { ...target(operation), evidence: fromEvidence(operation.evidence) } },
+        operation: {
+          case: operation.type,
+          value: { ...target(operation), evidence: fromEvidence(operation.evidence) },
+        },
       };
     case "revise":
       return {
@@ -190,7 +193,10 @@ export function fromOperation(operation: Operation): MessageInitShape<typeof Ope
     case "addRelation":
     case "removeRelation":
       return {
-        operation: { case: operation.type, value: { ...target(operation), relation: fromRelation(operation.relation) } },
+        operation: {
+          case: operation.type,
+          value: { ...target(operation), relation: fromRelation(operation.relation) },
+        },
       };
     case "setStatus":
       return {

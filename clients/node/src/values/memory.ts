@@ -90,7 +90,10 @@ export interface CitedMemory {
 }
 
 /** The draft that is meant: text with options, or a draft with some of its fields replaced. */
-export function fromDraft(memory: string | Draft, fields: DraftFields = {}): MessageInitShape<typeof MemoryDraftSchema> {
+export function fromDraft(
+  memory: string | Draft,
+  fields: DraftFields = {},
+): MessageInitShape<typeof MemoryDraftSchema> {
   const stated = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as DraftFields;
   const draft: Draft = typeof memory === "string" ? { ...stated, content: memory } : { ...memory, ...stated };
   return {
@@ -131,7 +134,10 @@ export function toNode(given: NodeMessage | undefined): MemoryNode {
     confidence: message.confidence,
     importance: message.importance,
     evidence: message.evidence.map(toEvidence),
-    relations: message.relations.map((relation) => ({ kind: relationKind.name(relation.kind), nodeId: relation.nodeId })),
+    relations: message.relations.map((relation) => ({
+      kind: relationKind.name(relation.kind),
+      nodeId: relation.nodeId,
+    })),
     labels: message.labels,
     createdAt: toDate(message.createdAt),
     updatedAt: toDate(message.updatedAt),

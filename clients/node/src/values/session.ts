@@ -17,13 +17,7 @@ import {
   type GetServerInfoResponse,
   type ServerLimits as ServerLimitsMessage,
 } from "../gen/durablememory/v1/session_service_pb.js";
-import {
-  recallMode,
-  runState,
-  sessionState,
-  vectorMetric,
-  vectorNormalization,
-} from "../generated/enum_codecs.js";
+import { recallMode, runState, sessionState, vectorMetric, vectorNormalization } from "../generated/enum_codecs.js";
 import type { RecallMode, RunState, SessionState, VectorMetric, VectorNormalization } from "../generated/enums.js";
 import { fromNamespace, toNamespace, type Namespace } from "./namespace.js";
 import { toDate, toDateIf, toMs } from "./times.js";

@@ -1,11 +1,5 @@
-/** Times: Dates and milliseconds here, timestamps and durations on the wire, which are finer: what is below is dropped. */
-import {
-  durationFromMs,
-  durationMs,
-  timestampFromDate,
-  type Duration,
-  type Timestamp,
-} from "@bufbuild/protobuf/wkt";
+/** Times: Dates and milliseconds here; timestamps and durations on the wire, of which what is finer is dropped. */
+import { durationFromMs, durationMs, timestampFromDate, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 
 const NANOS_PER_MS = 1_000_000;
 

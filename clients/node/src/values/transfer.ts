@@ -1,7 +1,10 @@
 /** Exports as text, and what an import took in. */
 import { create, fromJson, toJson, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { ExportRecordSchema, TransferCountsSchema, type ExportRecord } from "../gen/durablememory/v1/transfer_pb.js";
-import type { ImportNamespaceRequestSchema, ImportNamespaceResponse } from "../gen/durablememory/v1/transfer_service_pb.js";
+import type {
+  ImportNamespaceRequestSchema,
+  ImportNamespaceResponse,
+} from "../gen/durablememory/v1/transfer_service_pb.js";
 import { toChangeToken, type ChangeToken } from "./namespace.js";
 
 const CHUNK_RECORDS = 256;
