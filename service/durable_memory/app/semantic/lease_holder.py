@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from durable_memory.app.semantic.publishing import CancelledTooLateError, not_known
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.leases import Lease, LeaseStore
@@ -60,7 +61,8 @@ class LeaseHolder:
 
         `on_renewed` runs after each renewal, for what has to live as long as the lease.
 
-        Raises: LEASE_HELD, LEASE_FENCED if the lease was lost meanwhile, DEPENDENCY_UNAVAILABLE.
+        Raises: LEASE_HELD, DEPENDENCY_UNAVAILABLE; LEASE_FENCED if the lease was lost meanwhile, or OUTCOME_UNKNOWN if
+        that was when the index was being changed.
         """
         lease, trusted_until = await self._acquire(partition)
         work = asyncio.current_task()
@@ -79,8 +81,10 @@ class LeaseHolder:
         keeper = asyncio.create_task(keep(), name="renew lease")
         try:
             yield lease
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             if lost and work.uncancel() == 0:
+                if isinstance(cancelled, CancelledTooLateError):
+                    raise not_known("the lease was lost while the index was being changed") from lost[0]
                 raise lost[0] from None
             raise
         finally:

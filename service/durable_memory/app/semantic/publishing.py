@@ -23,6 +23,10 @@ _UNANSWERED: Final = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UN
 _T = TypeVar("_T")
 
 
+class CancelledTooLateError(asyncio.CancelledError):
+    """A cancellation that came while something was done that cannot be taken back; it has ended since."""
+
+
 async def published(index: VectorIndex, publication: Publication) -> Manifest:
     """Publish; a lost answer is asked for again with the same nonce, which gives the first result.
 
@@ -38,7 +42,7 @@ async def published(index: VectorIndex, publication: Publication) -> Manifest:
             if error.reason in _UNANSWERED and attempt < _ATTEMPTS:
                 continue
             if unknown and error.reason is not Reason.DATA_CORRUPTED:
-                raise _unknown("whether the index was changed is not known") from error
+                raise not_known("whether the index was changed is not known") from error
             raise
     raise AssertionError("every attempt returns or raises")
 
@@ -48,13 +52,16 @@ async def put_on_record(records: SemanticRecords, partition: Partition, receipt:
     try:
         await records.write_receipt(partition, receipt)
     except DomainError as error:
-        raise _unknown("the index was changed, and its receipt is not on record yet") from error
+        raise not_known("the index was changed, and its receipt is not on record yet") from error
     return receipt
 
 
 async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
     """What `work` returns. A cancellation is obeyed when it has ended: what it does cannot be taken back, and what has
-    happened has to be on record."""
+    happened has to be on record.
+
+    Raises: CancelledTooLateError in place of a cancellation.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -64,8 +71,9 @@ async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
                 await asyncio.wait({task})
         if not task.cancelled():
             task.exception()  # seen: whoever cancelled is told of that, and the next refresh finds how it ended
-        raise
+        raise CancelledTooLateError from None
 
 
-def _unknown(problem: str) -> DomainError:
+def not_known(problem: str) -> DomainError:
+    """OUTCOME_UNKNOWN."""
     return DomainError(Reason.OUTCOME_UNKNOWN, problem)

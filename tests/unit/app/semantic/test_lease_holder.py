@@ -12,6 +12,7 @@ from durable_memory.adapters.memory.leases import MemoryLeaseStore
 from durable_memory.adapters.memory.semantic_records import MemorySemanticRecords
 from durable_memory.adapters.runtime import ManualClock, SystemClock
 from durable_memory.app.semantic.lease_holder import LeaseHolder
+from durable_memory.app.semantic.publishing import to_its_end
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from tests.processes.polling import wait_until_async
@@ -141,6 +142,27 @@ async def test_the_work_is_cancelled_as_soon_as_a_renewal_is_refused(timed: Plac
             async with timed.holder("two").hold(PARTITION):
                 await asyncio.Event().wait()
     assert await timed.owner() is None
+
+
+async def test_a_lease_that_is_lost_while_the_index_is_changed_leaves_the_outcome_unknown(timed: Place) -> None:
+    changing = asyncio.Event()
+
+    async def change() -> None:
+        await changing.wait()
+
+    with refused(Reason.OUTCOME_UNKNOWN):
+        async with timed.holder(ttl_seconds=0.3).hold(PARTITION) as lease:
+            await timed.leases.release(lease)
+            async with timed.holder("two").hold(PARTITION):
+                work = asyncio.current_task()
+                assert work is not None
+                asyncio.create_task(_set_when_cancelled(work, changing))  # noqa: RUF006 - ends with the work
+                await to_its_end(change())
+
+
+async def _set_when_cancelled(work: asyncio.Task[None], event: asyncio.Event) -> None:
+    await wait_until_async(lambda: work.cancelling() > 0, 10.0)
+    event.set()
 
 
 async def test_the_work_ends_with_a_defect_in_its_renewals_for_nothing_may_go_on_without_them(timed: Place) -> None:
