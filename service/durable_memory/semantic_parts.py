@@ -41,6 +41,13 @@ def build_semantic_parts(
         problem = why_lexical(settings)
         if problem is not None:
             _log.info("semantic_off", provider="auto", problem=problem)
+        if settings.vectors.redis_url is not None:
+            # Not refused: whoever switches the provider off for a while should not have to move the rest about.
+            _log.warning(
+                "setting_without_effect",
+                setting=f"{PREFIX}VECTORS_REDIS_URL",
+                problem="no provider makes vectors, so that none are put there",
+            )
         return None
     index, leases = _index_and_leases(settings, store, clock)
     bounds = settings.vectors

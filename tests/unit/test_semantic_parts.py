@@ -61,6 +61,16 @@ def test_a_redis_server_that_is_named_has_index_and_leases(store):
     assert isinstance(made.leases, RedisLeaseStore)
 
 
+@pytest.mark.parametrize("store", [MemoryUrl(), SqliteUrl(Path("a.db")), PostgresUrl("postgresql://h/d")])
+def test_a_redis_server_that_is_named_where_nobody_makes_vectors_is_told_in_one_line(store):
+    with capture_logs() as logged:
+        assert parts(store=store, embedding=EmbeddingSettings(provider="none"), vectors=REDIS) is None
+    (line,) = logged
+    assert (line["event"], line["log_level"]) == ("setting_without_effect", "warning")
+    assert line["setting"] == "DURABLE_MEMORY_SERVER_VECTORS_REDIS_URL"
+    assert "127.0.0.1" not in str(line), "a URL may hold a password"
+
+
 def test_a_shared_store_needs_a_shared_index():
     with pytest.raises(SettingsError, match="VECTORS_REDIS_URL"):
         parts(store=PostgresUrl("postgresql://h/d"), embedding=LOCAL)
