@@ -94,3 +94,20 @@ def test_a_command_that_neither_serves_nor_searches_loads_no_model(tmp_path: Pat
     out, errors = command.communicate(timeout=60)
     assert command.returncode == 0, errors
     assert out.splitlines()[-1] == "loaded: []"
+
+
+def test_explain_follows_the_model_that_a_recall_of_now_uses(tmp_path: Path):
+    before = Processes(tmp_path)
+    before.ok("remember", "The office opens at 8.", "--id", "office")
+    assert before.ok("explain", _MEANING, "office", "--json").json["degradation"]["reason"] == "SEMANTIC_NOT_CONFIGURED"
+
+    now = Processes(tmp_path, **AUTO)
+    now.ok("index", "refresh")
+    (hit,) = now.ok("recall", _MEANING, "--json").json["hits"]
+    why = now.ok("explain", _MEANING, "office", "--json").json
+    assert (why["recalled"], why["vector_state"], why["semantic"]) == (True, "CURRENT", hit["semantic"])
+
+    now.ok("index", "clear")
+    piped = now.ok("recall", "office")
+    assert piped.err == "warning: searched by words; to search by meaning too: durable-memory index refresh\n"
+    assert "NOT_USED, INDEX_NOT_BUILT" in now.ok("explain", _MEANING, "office").out
