@@ -108,6 +108,7 @@ class Executor:
     def _start(self) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}
         environment["PYTHONPATH"] = _PYTHON_PATH
+        environment["GRPC_VERBOSITY"] = "ERROR"  # a service that is stopped on purpose is no news
         self._process = subprocess.Popen(
             self._settled(self.language.command),
             cwd=ROOT,
