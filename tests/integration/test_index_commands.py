@@ -245,10 +245,21 @@ def test_a_server_without_vectors_says_so_and_what_could_be_done(service: FakeSe
     }
 
 
-def test_a_refresh_that_somebody_else_runs_is_refused_with_advice(service: FakeService, memory: CommandLine):
+def test_a_refresh_waits_for_the_end_of_another_one(service: FakeService, memory: CommandLine):
+    held = [Refusal(grpc.StatusCode.ABORTED, "LEASE_HELD", {"retry_after_ms": "12000"})]
+    service.will_answer(REFRESH, held, held, refreshed())
+
+    assert memory.ok("index", "refresh").out.startswith("indexed: 3 of 3 active memories")
+    assert len({call.request.request_id for call in service.calls(REFRESH)}) == 1
+    assert len(service.calls(REFRESH)) == 3
+
+
+def test_a_refresh_that_somebody_else_runs_for_too_long_is_refused_with_advice(
+    service: FakeService, memory: CommandLine
+):
     service.will_answer(REFRESH, [Refusal(grpc.StatusCode.ABORTED, "LEASE_HELD", {"retry_after_ms": "12000"})])
 
-    done = memory("index", "refresh")
+    done = memory("index", "refresh", "--wait", "1s")
 
     assert done.code == 1
     assert "Another refresh of this namespace is running" in done.err

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Annotated, Final
 
 import typer
@@ -15,7 +17,15 @@ from durable_memory.cli.index_words import done, facts, memories, when
 from durable_memory.cli.output import Output, Row
 from durable_memory.cli.own_session import OWN_SESSION, own_session
 from durable_memory.cli.times import duration
-from durable_memory_client import IndexConsistency, RefreshPhase, RefreshProgress, RefreshSchedule
+from durable_memory_client import (
+    IndexConsistency,
+    Refresh,
+    RefreshPhase,
+    RefreshProgress,
+    RefreshReceipt,
+    RefreshSchedule,
+)
+from durable_memory_client.errors import LeaseHeldError
 
 _STEPS: Final = {
     RefreshPhase.DIFFING: "compare",
@@ -24,6 +34,8 @@ _STEPS: Final = {
     RefreshPhase.PUBLISHED: "published",
     RefreshPhase.UNCHANGED: "unchanged",
 }
+
+_TURN_SECONDS: Final = 0.5
 
 SessionId = Annotated[
     str | None,
@@ -34,6 +46,7 @@ SessionId = Annotated[
         help=f"The session whose generation counts [default: `{OWN_SESSION}`, bound to the server's]",
     ),
 ]
+Wait = Annotated[str, typer.Option(metavar="TIME", help="How long to wait for another refresh that is at it")]
 AnyBackend = Annotated[
     bool, typer.Option("--any-backend", help="Also where the index cannot compare revisions: the last writer wins")
 ]
@@ -59,13 +72,14 @@ async def refresh(
     *,
     session: SessionId = None,
     any_backend: AnyBackend = False,
+    wait: Wait = "1m",
     request_id: given.RequestId = None,
 ) -> None:
     """Make the index cover every active memory, now.
 
     Vectors that were made before are not made again. Needs the writer role.
     """
-    await _refresh(invocation, session, any_backend, request_id, rebuild=False)
+    await _refresh(invocation, session, any_backend, duration("--wait", wait), request_id, rebuild=False)
 
 
 async def rebuild(
@@ -73,13 +87,14 @@ async def rebuild(
     *,
     session: SessionId = None,
     any_backend: AnyBackend = False,
+    wait: Wait = "1m",
     request_id: given.RequestId = None,
 ) -> None:
     """Write the whole index anew, from cached vectors.
 
     For an index that you do not trust; what it has lost by itself, any refresh finds. Needs the writer role.
     """
-    await _refresh(invocation, session, any_backend, request_id, rebuild=True)
+    await _refresh(invocation, session, any_backend, duration("--wait", wait), request_id, rebuild=True)
 
 
 async def receipts(
@@ -172,7 +187,13 @@ async def clear(invocation: Invocation, *, request_id: given.RequestId = None) -
 
 
 async def _refresh(
-    invocation: Invocation, session: str | None, any_backend: bool, request_id: str | None, *, rebuild: bool
+    invocation: Invocation,
+    session: str | None,
+    any_backend: bool,
+    wait: timedelta,
+    request_id: str | None,
+    *,
+    rebuild: bool,
 ) -> None:
     output = invocation.output
     refreshing = invocation.memory.refresh_semantic_recall(
@@ -182,7 +203,7 @@ async def _refresh(
         request_id=request_id or invocation.request_id,
     )
     with _progress(output) as advance:
-        receipt = await refreshing.wait(advance)
+        receipt = await _in_turn(refreshing, advance, output, wait)
     if output.as_json:
         output.json(receipt)
         return
@@ -191,6 +212,24 @@ async def _refresh(
         f"{receipt.source.namespace_revision}; index revision {receipt.index_revision}"
     )
     output.line(done(receipt), style="dim")
+
+
+async def _in_turn(
+    refreshing: Refresh, advance: Callable[[RefreshProgress], None], output: Output, wait: timedelta
+) -> RefreshReceipt:
+    """Refresh when whoever is at it now has ended: a schedule, most often, and then there is little left to do.
+
+    Raises: LeaseHeldError if that takes too long.
+    """
+    turns = int(wait.total_seconds() / _TURN_SECONDS)
+    for turn in range(turns):
+        try:
+            return await refreshing.wait(advance)
+        except LeaseHeldError:
+            if turn == 0:
+                output.note("another refresh is at it: waiting for its end")
+        await asyncio.sleep(_TURN_SECONDS)
+    return await refreshing.wait(advance)
 
 
 @contextmanager
