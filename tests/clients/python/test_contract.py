@@ -181,8 +181,11 @@ async def test_every_rpc_has_a_method(service: FakeService, memory: MemoryClient
     assert {asked.method for asked in service.asked} == every_rpc()
 
 
-def test_every_rpc_has_a_method_of_the_blocking_twin(service: FakeService, blocking_memory: BlockingMemoryClient):
+def test_every_rpc_has_a_method_of_the_blocking_twin(
+    service: FakeService, blocking_memory: BlockingMemoryClient, monkeypatch: pytest.MonkeyPatch
+):
     answer_everything(service)
+    monkeypatch.syspath_prepend(str(_ROOT / "tools"))  # where a program finds what it imports when it is run
     loader = SourceFileLoader("gen_python_client", str(_ROOT / "tools" / "gen_python_client"))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
