@@ -34,7 +34,7 @@ OF_THE_SERVER = {
     "page_token_keys",
     "add_page_token_key",
     "served_generation",
-    "put_served_generation",
+    "record_generation",
 }
 """About no namespace: the store itself, its keys, and what a configured embedding provider makes."""
 
