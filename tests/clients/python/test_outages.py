@@ -122,10 +122,13 @@ async def test_while_an_outage_lasts_a_turn_does_not_wait_for_it_again(service: 
     async with session.run("turn-17") as run:
         await run.recall("tea")
         attempts = len(service.calls(RECALL))
-        recall = await run.recall("coffee")
+        recall = await run.recall("coffee", admit=True)
 
     assert recall.unavailable
     assert len(service.calls(RECALL)) == attempts == 2
+    # The error speaks of this call, which was never sent, and not of the one that met the outage.
+    assert recall.error is not None
+    assert (recall.error.request_id, recall.error.attempts, recall.error.definite) == (None, 0, True)
 
 
 async def test_an_outage_is_over_with_the_first_answer(service: FakeService, memory: MemoryClient):

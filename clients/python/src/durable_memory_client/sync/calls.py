@@ -122,7 +122,7 @@ class Calls:
         if _checked(on_unavailable or self.on_unavailable) == "raise":
             return calls(None)
         if self._outage is not None and time.monotonic() < self._outage[0]:
-            return self._outage[1]
+            return _of_nobodys_call(self._outage[1])
         try:
             return calls(Patience())
         except MemoryUnavailableError as error:
@@ -154,6 +154,19 @@ class Stream(Iterator[R]):
     def cancel(self) -> None:
         """End the call; harmless after its end."""
         self._replies.cancel()
+
+
+def _of_nobodys_call(error: MemoryUnavailableError) -> MemoryUnavailableError:
+    """The outage, as of a call that was not sent: the call that met it has a request id and an outcome of its own."""
+    return type(error)(
+        error.message,
+        code=error.code,
+        reason=error.reason,
+        metadata=error.metadata,
+        definite=True,
+        attempts=0,
+        retry_after=error.retry_after,
+    )
 
 
 def _method_of(request: Message, response_type: type[Message]) -> Method:
