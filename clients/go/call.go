@@ -47,9 +47,13 @@ func (c *calls) unary(ctx context.Context, namespace Namespace, request, respons
 	tried := attempted{method: called.name, requestID: called.settleRequestID(request)}
 	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
 	defer cancel()
+	var failed *Error // of the attempt before
 	for {
 		tried.attempts++
 		outgoing, err := c.outgoing(ctx)
+		if err != nil && failed != nil {
+			return failed.unrepeated(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -59,7 +63,7 @@ func (c *calls) unary(ctx context.Context, namespace Namespace, request, respons
 			c.answered()
 			return nil
 		}
-		failed := failure(ctx, err, tried, header, trailer)
+		failed = failure(ctx, err, tried, header, trailer)
 		delay, again := called.policy.delay(failed, tried.attempts, most)
 		if !again {
 			return failed
@@ -183,10 +187,13 @@ func (c *calls) guarded(
 	if !errors.As(err, &failed) || !failed.outage || errors.Is(ctx.Err(), context.Canceled) {
 		return nil, err
 	}
-	// That a caller had less time than is usual says nothing about the service.
-	if !hurried || failed.Code != codes.DeadlineExceeded {
+	// That a caller had less time than is usual, or waited for another call, says nothing about the service.
+	if failed.Attempts > 0 && (!hurried || failed.Code != codes.DeadlineExceeded) {
+		lasting := *failed
+		// Those who do not call for its sake learn why, but sent nothing.
+		lasting.Method, lasting.RequestID, lasting.Attempts, lasting.Definite, lasting.cause = "", "", 0, true, nil
 		c.mutex.Lock()
-		c.outageUntil, c.outage = time.Now().Add(outagePause), failed
+		c.outageUntil, c.outage = time.Now().Add(outagePause), &lasting
 		c.mutex.Unlock()
 	}
 	return failed, nil
@@ -196,7 +203,7 @@ func (c *calls) lastingOutage() *Error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if time.Now().Before(c.outageUntil) {
-		return c.outage
+		return new(*c.outage)
 	}
 	return nil
 }
@@ -249,12 +256,14 @@ func outOfTime(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// gate lets one in at a time, and nobody wait longer than their context.
+// gate lets one in at a time, and nobody wait longer than their context, or than a call by default.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
 
 func (g gate) enter(ctx context.Context) error {
+	ctx, cancel := withDefaultTimeout(ctx, policyOf("").timeout)
+	defer cancel()
 	select {
 	case g <- struct{}{}:
 		return nil

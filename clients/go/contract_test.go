@@ -128,7 +128,7 @@ var everyRPC = map[string]func(ctx context.Context, client *durablememory.Client
 		_, _ = client.SetSchedule(ctx, nil)
 	},
 	"SessionService.BeginRun": func(ctx context.Context, _ *durablememory.Client, run *durablememory.Run) {
-		_, _ = run.Session().BeginRun(ctx, "a")
+		_, _ = run.Session().BeginRun(ctx, "a", nil)
 	},
 	"SessionService.CloseSession": func(ctx context.Context, client *durablememory.Client, _ *durablememory.Run) {
 		_, _ = client.CloseSession(ctx, "a", nil)

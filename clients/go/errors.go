@@ -39,7 +39,7 @@ type Error struct {
 	Message string
 	// Metadata has every value that the message mentions.
 	Metadata map[string]string
-	// Method is the RPC, as Service.Method; empty for an item of a batch.
+	// Method is the RPC, as Service.Method; empty for an item of a batch, and for what was not sent.
 	Method string
 	// RequestID identifies the call: give it to the same method again, with the same arguments, to learn or complete
 	// the first outcome. Empty for calls that change nothing.
@@ -73,8 +73,8 @@ func (e *Error) Is(target error) bool {
 	return target == ErrUnavailable && e.outage
 }
 
-// Unwrap is context.Canceled where the caller's context ended the call, and context.DeadlineExceeded where the time for
-// it was up; else nil.
+// Unwrap is context.Canceled where the caller's context ended the call, context.DeadlineExceeded where the time for it
+// was up, and what kept it from being repeated where that was on this side, such as ErrClosed; else nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // GRPCStatus is the status for code that speaks gRPC.
@@ -142,6 +142,21 @@ func (e *Error) endedBy(ctx context.Context) *Error {
 		e.cause = ctx.Err()
 	}
 	return e
+}
+
+// unrepeated is the same error for a call that was to be repeated, had cause not kept it from being sent again.
+func (e *Error) unrepeated(cause error) *Error {
+	e.cause = cause
+	return e
+}
+
+// ofSeveral is the error of one of several calls that are one to the caller: where others may have been done, it says
+// nothing definite of the whole.
+func ofSeveral(err error, othersDone bool) error {
+	if failed, ok := err.(*Error); ok && othersDone {
+		failed.Definite = false
+	}
+	return err
 }
 
 // itemError is the error of one refused item of a batch, as if it had been a call of its own.

@@ -29,7 +29,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	run, err := session.BeginRun(ctx, "turn-17")
+	run, err := session.BeginRun(ctx, "turn-17", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

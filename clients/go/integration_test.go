@@ -46,7 +46,7 @@ func TestTheMainJob(t *testing.T) {
 		Policy: durablememory.Policy{MaxResults: 5},
 	})
 	must(t, err)
-	run, err := session.BeginRun(ctx, "turn-1")
+	run, err := session.BeginRun(ctx, "turn-1", nil)
 	must(t, err)
 	defer run.Close()
 

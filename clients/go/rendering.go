@@ -96,7 +96,7 @@ func Render(hits []Hit, options *RenderOptions) Rendering {
 		whole[i] = wrapped(i+1, hit, withSource, escaped(hit.Content), false)
 	}
 	if text := block(whole, ""); len(text) <= maxBytes {
-		return Rendering{Text: text, Hits: hits}
+		return Rendering{Text: text, Hits: hits[:len(hits):len(hits)]}
 	}
 	return cut(hits, whole, maxBytes, withSource)
 }
@@ -118,15 +118,15 @@ func cut(hits []Hit, whole []string, maxBytes int, withSource bool) Rendering {
 	if next := len(shown); next < len(hits) {
 		if beginning := shortenedElement(next+1, hits[next], withSource, room-1); beginning != "" {
 			shown = append(shown, beginning)
-			shortened = hits[next : next+1]
+			shortened = hits[next : next+1 : next+1]
 		}
 	}
-	omitted := hits[len(shown):]
+	omitted := hits[len(shown):len(hits):len(hits)]
 	if len(shown) == 0 {
 		return Rendering{Omitted: omitted}
 	}
 	text := block(shown, cutLine(len(omitted), len(shortened), len(hits)))
-	return Rendering{Text: text, Hits: hits[:len(shown)], Shortened: shortened, Omitted: omitted}
+	return Rendering{Text: text, Hits: hits[:len(shown):len(shown)], Shortened: shortened, Omitted: omitted}
 }
 
 func block(elements []string, lastLine string) string {

@@ -3,6 +3,7 @@ package durablememory_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,4 +99,19 @@ func TestWhatAnAnswerCitesIsFoundAsInEveryLanguage(t *testing.T) {
 func TestTextThatIsNotUTF8IsRenderedAllTheSame(t *testing.T) {
 	block := durablememory.Render([]durablememory.Hit{{Content: "[\xff\xfem1]"}}, nil)
 	equal(t, "complete", block.Complete(), true)
+}
+
+func TestWhatIsAddedToARenderingDoesNotChangeTheHitsGiven(t *testing.T) {
+	hits := make([]durablememory.Hit, 2, 3)
+	hits[0].Content, hits[1].Content = strings.Repeat("tea ", 200), "coffee"
+	spare := hits[:3]
+	for _, maxBytes := range []int{16_384, 700} {
+		block := durablememory.Render(hits, &durablememory.RenderOptions{MaxBytes: maxBytes})
+		for _, part := range [][]durablememory.Hit{block.Hits, block.Shortened, block.Omitted} {
+			_ = append(part, durablememory.Hit{Content: "added"})
+		}
+		equal(t, "complete", block.Complete(), maxBytes > 700)
+		equal(t, "the second", hits[1].Content, "coffee")
+		equal(t, "beyond them", spare[2].Content, "")
+	}
 }

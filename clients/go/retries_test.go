@@ -289,3 +289,32 @@ func TestACallOfAClosedClientFailsAtOnce(t *testing.T) {
 	}
 	equal(t, "attempts", len(server.Asked(remember)), 0)
 }
+
+func TestWhatKeepsACallFromBeingRepeatedDoesNotHideWhatBecameOfIt(t *testing.T) {
+	noToken := errors.New("no token")
+	calls := map[string]func(client *durablememory.Client) error{
+		remember: func(client *durablememory.Client) error { return rememberIt(t, client, nil) },
+		"SemanticService.RefreshSemanticRecall": func(client *durablememory.Client) error {
+			_, err := client.RefreshSemanticRecall(t.Context(), "a", nil)
+			return err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			client, server := scriptedClient(t, durablememory.WithTokenSource(func(context.Context) (string, error) {
+				if asked++; asked > 1 {
+					return "", noToken
+				}
+				return "token", nil
+			}))
+			server.Answers(name, unavailable)
+			err := call(client)
+			failed := serviceError(t, err)
+			equal(t, "attempts", failed.Attempts, 1)
+			equal(t, "has a request id", failed.RequestID != "", true)
+			equal(t, "definite", failed.Definite, false)
+			equal(t, "cause", errors.Is(err, noToken), true)
+		})
+	}
+}

@@ -60,6 +60,9 @@ func (r *Run) ContextID() string {
 func (r *Run) Evidence(body string) Evidence { return SessionTurn(r.session.id, r.id, body) }
 
 func (r *Run) ensureBegun(ctx context.Context, most int) (RunInfo, error) {
+	if info, begun := r.Info(); begun { // and does not wait for somebody else's assembly
+		return info, nil
+	}
 	if err := r.gate.enter(ctx); err != nil {
 		return RunInfo{}, err
 	}
@@ -285,7 +288,7 @@ func (r *Run) RecordUseOf(ctx context.Context, used []Citable, options *RecordUs
 		return nil, errors.New("durablememory: memories of several assemblies take several calls, which cannot share a request id")
 	}
 	outcomes := make([]UseOutcome, len(used))
-	for _, assembly := range assemblies {
+	for done, assembly := range assemblies {
 		var response pb.RecordUseResponse
 		err := r.calls().unary(ctx, r.Namespace(), &pb.RecordUseRequest{
 			RequestId: requestID,
@@ -296,7 +299,7 @@ func (r *Run) RecordUseOf(ctx context.Context, used []Citable, options *RecordUs
 			}),
 		}, &response, asTheyTake)
 		if err != nil {
-			return nil, err
+			return nil, ofSeveral(err, done > 0)
 		}
 		if len(response.GetOutcomes()) != len(assembly.places) {
 			return nil, incomplete("%d outcomes of %d uses", len(response.GetOutcomes()), len(assembly.places))

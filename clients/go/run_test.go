@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -27,7 +28,7 @@ func begun(t *testing.T) (*durablememory.Run, *scripted.Server) {
 	server.Answers(beginRun, begunRun())
 	session, err := client.OpenSession(t.Context(), "assistant", nil)
 	must(t, err)
-	run, err := session.BeginRun(t.Context(), "turn-1")
+	run, err := session.BeginRun(t.Context(), "turn-1", nil)
 	must(t, err)
 	return run, server
 }
@@ -148,7 +149,7 @@ func TestCloseEndsTheRunOnceAlsoWhenItsContextHasEnded(t *testing.T) {
 	session, err := client.OpenSession(t.Context(), "assistant", nil)
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	run, err := session.BeginRun(ctx, "turn-1")
+	run, err := session.BeginRun(ctx, "turn-1", nil)
 	must(t, err)
 	cancel()
 	must(t, run.Close())
@@ -162,7 +163,7 @@ func TestClosingARunThatNeverBeganTakesNoCall(t *testing.T) {
 	server.Answers(openSession, unavailable)
 	session, err := client.OpenSession(t.Context(), "assistant", emptyWhenUnavailable)
 	must(t, err)
-	run, err := session.BeginRun(t.Context(), "")
+	run, err := session.BeginRun(t.Context(), "", nil)
 	must(t, err)
 	must(t, run.Close())
 	equal(t, "ended", len(server.Asked(endRun)), 0)
@@ -224,7 +225,7 @@ func severalRuns(t *testing.T) ([]*durablememory.Run, *scripted.Server) {
 	for _, scope := range []string{"user", "project"} {
 		session, err := client.In(durablememory.Namespace{Scope: scope}).OpenSession(t.Context(), "assistant", nil)
 		must(t, err)
-		run, err := session.BeginRun(t.Context(), "turn-1")
+		run, err := session.BeginRun(t.Context(), "turn-1", nil)
 		must(t, err)
 		runs = append(runs, run)
 	}
@@ -290,4 +291,66 @@ func TestTheErrorOfOneNamespaceEndsTheOthers(t *testing.T) {
 	if _, err := durablememory.RecallAll(t.Context(), runs, "tea", nil); !errors.Is(err, durablememory.ReasonSessionClosed) {
 		t.Errorf("expected the first error: %v", err)
 	}
+}
+
+func TestABeginningWhoseOutcomeIsUnknownCanBeRepeated(t *testing.T) {
+	client, server := scriptedClient(t)
+	server.Answers(openSession, openedSession())
+	session, err := client.OpenSession(t.Context(), "assistant", nil)
+	must(t, err)
+	server.Answers(beginRun, scripted.Answer{Code: codes.Unknown}, begunRun())
+	_, err = session.BeginRun(t.Context(), "turn-1", nil)
+	failed := serviceError(t, err)
+	equal(t, "definite", failed.Definite, false)
+	_, err = session.BeginRun(t.Context(), "turn-1", &durablememory.BeginRunOptions{RequestID: failed.RequestID})
+	must(t, err)
+	for call := range 2 {
+		equal(t, "request id", scripted.Request[*pb.BeginRunRequest](t, server, beginRun, call).GetRequestId(), failed.RequestID)
+	}
+}
+
+func TestARecallDoesNotWaitForAnAssembly(t *testing.T) {
+	run, server := begun(t)
+	server.Answers(admitMemories, scripted.Answer{Forever: true})
+	assembling, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { _, _ = run.Admit(assembling, []durablememory.Hit{hit("a")}, nil) })
+	server.Await(t.Context(), admitMemories, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := run.Recall(ctx, "tea", nil)
+	stop()
+	group.Wait()
+	must(t, err)
+}
+
+func TestAUseOfSeveralAssembliesMayHaveBeenRecordedInPart(t *testing.T) {
+	run, server := begun(t)
+	server.Answers(admitMemories, scripted.Reply(&pb.AdmitMemoriesResponse{
+		Outcomes: []*pb.AdmissionOutcome{admittedOutcome("a")}, NextContextId: "c2",
+	}))
+	_, err := run.Admit(t.Context(), []durablememory.Hit{hit("a")}, nil)
+	must(t, err)
+	refused := scripted.Refusal(codes.FailedPrecondition, "SESSION_CLOSED")
+	server.Answers(recordUse, scripted.Reply(&pb.RecordUseResponse{Outcomes: []*pb.UseOutcome{{}}}), refused)
+	_, err = run.RecordUse(t.Context(), []durablememory.Hit{hit("a"), hit("b")}, nil)
+	equal(t, "definite after another was recorded", serviceError(t, err).Definite, false)
+	_, err = run.RecordUse(t.Context(), []durablememory.Hit{hit("a")}, nil)
+	equal(t, "definite alone", serviceError(t, err).Definite, true)
+}
+
+func TestAnAdmissionInSeveralRunsMayHaveBeenDoneInPart(t *testing.T) {
+	runs, server := severalRuns(t)
+	server.Answers(admitMemories, scripted.Refusal(codes.FailedPrecondition, "SESSION_CLOSED"))
+	server.Answers(recordUse, scripted.Refusal(codes.FailedPrecondition, "SESSION_CLOSED"))
+	hits := []durablememory.Hit{hit("a"), hit("b")}
+	for i, run := range runs {
+		hits[i].Namespace = run.Namespace()
+	}
+	_, err := durablememory.AdmitAll(t.Context(), runs, hits, nil)
+	equal(t, "definite", serviceError(t, err).Definite, false)
+	_, err = durablememory.RecordUseAll(t.Context(), runs, hits)
+	equal(t, "definite", serviceError(t, err).Definite, false)
+	_, err = durablememory.RecordUseAll(t.Context(), runs, hits[:1])
+	equal(t, "definite in one run", serviceError(t, err).Definite, true)
 }

@@ -3,6 +3,7 @@ package durablememory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	pb "durablememory.dev/go/durablememoryv1"
@@ -38,12 +39,17 @@ func (m *Memory) RefreshSemanticRecall(ctx context.Context, sessionID string, op
 		Rebuild:     chosen.Rebuild,
 	}
 	policy := policyOf(pb.SemanticService_RefreshSemanticRecall_FullMethodName)
+	var before *Error // of the attempt before
 	for attempt := 1; ; attempt++ {
 		receipt, err := m.refresh(ctx, request, chosen.OnProgress, attempt)
 		failed, ok := err.(*Error)
+		if !ok && err != nil && before != nil && !errors.Is(err, ErrIncomplete) {
+			return RefreshReceipt{}, before.unrepeated(err) // this attempt was not sent
+		}
 		if !ok {
 			return receipt, err
 		}
+		before = failed
 		delay, again := policy.delay(failed, attempt, asTheyTake)
 		if !again {
 			return RefreshReceipt{}, failed

@@ -48,6 +48,9 @@ func (s *Session) Namespace() Namespace {
 }
 
 func (s *Session) ensureOpen(ctx context.Context, most int) (SessionInfo, error) {
+	if info, open := s.Info(); open {
+		return info, nil
+	}
 	if err := s.gate.enter(ctx); err != nil {
 		return SessionInfo{}, err
 	}
@@ -184,9 +187,16 @@ func (s *Session) Rebind(ctx context.Context, policy Policy, options *RebindOpti
 	return s.settle(response.GetSession(), ""), nil
 }
 
+// BeginRunOptions is what may be left out of BeginRun.
+type BeginRunOptions struct {
+	// RequestID identifies the beginning of a run that is named: with it, this process can repeat one whose outcome it
+	// did not learn.
+	RequestID string
+}
+
 // BeginRun begins a run: one turn, task or process of an agent. Close it.
 //
-//	run, err := session.BeginRun(ctx, "turn-7")
+//	run, err := session.BeginRun(ctx, "turn-7", nil)
 //	if err != nil {
 //		return err
 //	}
@@ -196,11 +206,11 @@ func (s *Session) Rebind(ctx context.Context, policy Policy, options *RebindOpti
 // service out of reach does not fail this call: the run is begun by the first call that reaches it.
 //
 // Reasons: RUN_IDENTITY_CONFLICT, if this process has a run with this id open already; SESSION_CLOSED.
-func (s *Session) BeginRun(ctx context.Context, runID string) (*Run, error) {
+func (s *Session) BeginRun(ctx context.Context, runID string, options *BeginRunOptions) (*Run, error) {
 	run := &Run{
 		session:        s,
 		id:             cmp.Or(runID, newID()), // minted here, so that evidence can name it even in an outage
-		beginRequestID: newID(),
+		beginRequestID: cmp.Or(orDefault(options).RequestID, newID()),
 		values:         context.WithoutCancel(ctx),
 		gate:           newGate(),
 		admittedIn:     map[NodeRevision]string{},

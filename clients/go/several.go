@@ -51,7 +51,7 @@ func AdmitAll(ctx context.Context, runs []*Run, hits []Hit, options *AdmitOption
 		return share.run.Admit(ctx, share.hits, options)
 	})
 	if err != nil {
-		return Admission{}, err
+		return Admission{}, ofSeveral(err, len(shares) > 1)
 	}
 	var whole Admission
 	may := make([]bool, len(hits))
@@ -84,7 +84,7 @@ func RecordUseAll(ctx context.Context, runs []*Run, used []Hit) ([]UseOutcome, e
 	for _, part := range recorded {
 		outcomes = append(outcomes, part...)
 	}
-	return outcomes, err
+	return outcomes, ofSeveral(err, len(shares) > 1)
 }
 
 // share is the hits that belong to one run, and their places among all.

@@ -96,6 +96,17 @@ func TestAGapInAWatchIsAnError(t *testing.T) {
 	}
 }
 
+func TestAWatchWaitsAsLongAsTheServiceSays(t *testing.T) {
+	client, server := scriptedClient(t)
+	overloaded := scripted.Answer{Code: codes.ResourceExhausted, Reason: "OVERLOADED", RetryAfter: 400 * time.Millisecond}
+	server.Answers(watchNamespace, overloaded, scripted.Reply(changeAt(1)))
+	started := time.Now()
+	firstRevisions(t, client.Watch(&durablememory.WatchOptions{After: &durablememory.ChangeToken{}}), 1)
+	if waited := time.Since(started); waited < 400*time.Millisecond {
+		t.Errorf("waited only %v", waited)
+	}
+}
+
 func TestAWatchEndsForWhatWaitingDoesNotHelp(t *testing.T) {
 	client, server := scriptedClient(t)
 	server.Answers(watchNamespace, scripted.Refusal(codes.FailedPrecondition, "HISTORY_CHANGED"))

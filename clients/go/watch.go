@@ -93,7 +93,7 @@ func (w *Watch) All(ctx context.Context) iter.Seq2[WatchedChange, error] {
 				return
 			}
 			failures++
-			if !waits(ctx, w.backoff(failures)) {
+			if !waits(ctx, w.pause(failures, lost)) {
 				yield(WatchedChange{}, errors.Join(outOfTime(ctx), lost))
 				return
 			}
@@ -101,8 +101,14 @@ func (w *Watch) All(ctx context.Context) iter.Seq2[WatchedChange, error] {
 	}
 }
 
-func (w *Watch) backoff(failures int) time.Duration {
-	return policyOf(pb.RepositoryService_WatchNamespace_FullMethodName).retry.backoff(failures)
+// pause is how long to wait before the stream is started again: at least as long as the service said.
+func (w *Watch) pause(failures int, lost error) time.Duration {
+	pause := policyOf(pb.RepositoryService_WatchNamespace_FullMethodName).retry.backoff(failures)
+	var failed *Error
+	if errors.As(lost, &failed) {
+		return max(pause, failed.RetryAfter)
+	}
+	return pause
 }
 
 func (w *Watch) request() *pb.WatchNamespaceRequest {

@@ -97,17 +97,17 @@ func Start(options ...Option) (*Server, error) {
 	}
 	server := &Server{folder: folder}
 	deadline := time.Now().Add(startTimeout)
+	var unready error
 	for range startAttempts {
 		// Another process may have taken the port in between; then the server ends, and another one is tried.
-		ready, err := server.try(command, chosen, deadline)
-		if err != nil {
+		if unready, err = server.try(command, chosen, deadline); err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
-		if ready {
+		if unready == nil {
 			return server, nil
 		}
 	}
-	err = fmt.Errorf("dmtest: the server did not become ready:\n%s", server.log())
+	err = fmt.Errorf("dmtest: the server did not become ready: %w\n%s", unready, server.log())
 	return nil, errors.Join(err, server.Close())
 }
 
@@ -117,9 +117,14 @@ func serverCommand() ([]string, error) {
 	if len(words) == 0 {
 		words = []string{defaultCommand}
 	}
-	if _, err := exec.LookPath(words[0]); err != nil {
+	program, err := exec.LookPath(words[0])
+	if err != nil {
 		return nil, fmt.Errorf("dmtest: a test server needs the service: pip install durable-memory, or say in %s how to run "+
 			"it: %w", commandVariable, err)
+	}
+	// It runs in a folder of its own, where a relative path leads nowhere.
+	if words[0], err = filepath.Abs(program); err != nil {
+		return nil, err
 	}
 	return words, nil
 }
@@ -152,32 +157,31 @@ func (s *Server) Close() error {
 	return os.RemoveAll(s.folder)
 }
 
-// try starts the server once; false if it ended, or did not answer in time.
-func (s *Server) try(command []string, chosen settings, deadline time.Time) (ready bool, err error) {
+// try starts the server once. unready is why it did not get ready: it ended, or did not answer in time.
+func (s *Server) try(command []string, chosen settings, deadline time.Time) (unready, err error) {
 	log, err := os.OpenFile(filepath.Join(s.folder, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer log.Close()
 	if s.Address, err = freeAddress(); err != nil {
-		return false, err
+		return nil, err
 	}
 	store := "sqlite:///" + filepath.Join(s.folder, "memory.db")
 	s.command = exec.Command(command[0], append(command[1:len(command):len(command)], "serve", "--address", s.Address, "--store", store)...)
 	s.command.Dir, s.command.Stdout, s.command.Stderr = s.folder, log, log
 	s.command.Env = environment(chosen)
 	if s.ended, err = start(s.command); err != nil {
-		return false, err
+		return nil, err
 	}
 	if s.Client, err = s.newClient(); err != nil {
-		return false, err
+		return nil, err
 	}
-	if s.becomesReady(deadline) {
-		return true, nil
+	if unready = s.becomesReady(deadline); unready != nil {
+		_ = s.Client.Close()
+		s.end()
 	}
-	_ = s.Client.Close()
-	s.end()
-	return false, nil
+	return unready, nil
 }
 
 // start starts the process, which ends with this one however that ends. ended is closed when it has.
@@ -202,21 +206,35 @@ func start(command *exec.Cmd) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-func (s *Server) becomesReady(deadline time.Time) bool {
+var errEnded = errors.New("it ended")
+
+func (s *Server) becomesReady(deadline time.Time) error {
+	err := context.DeadlineExceeded
 	for time.Now().Before(deadline) {
 		select {
 		case <-s.ended:
-			return false
+			return errEnded
 		default:
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-		_, err := s.Client.WaitUntilReady(ctx)
-		cancel()
-		if err == nil {
-			return true
+		if err = s.probe(); err == nil {
+			return nil
 		}
 	}
-	return false
+	return err
+}
+
+// probe asks once whether the server is ready. What fails at once takes its time all the same, unless the server ends.
+func (s *Server) probe() error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	_, err := s.Client.WaitUntilReady(ctx)
+	if err != nil {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+		}
+	}
+	return err
 }
 
 func (s *Server) end() {

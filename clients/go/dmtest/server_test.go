@@ -3,6 +3,7 @@ package dmtest_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -79,5 +80,16 @@ func TestAServerMayRecallByMeaning(t *testing.T) {
 	recall, err := session.Recall(ctx, "The user drinks tea.", &durablememory.RecallOptions{Mode: durablememory.RecallModeSemantic})
 	if err != nil || len(recall.Hits) != 1 || recall.Hits[0].Semantic == nil {
 		t.Errorf("found %+v, %v", recall.Hits, err)
+	}
+}
+
+func TestTheCommandMayBeRelativeToTheTests(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("server", []byte("#!/bin/sh\necho this one ran\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DURABLE_MEMORY_SERVER_COMMAND", "./server")
+	if _, err := dmtest.Start(); err == nil || !strings.Contains(err.Error(), "this one ran") {
+		t.Errorf("got %v", err)
 	}
 }

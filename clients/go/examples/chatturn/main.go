@@ -29,7 +29,7 @@ func chatTurn(ctx context.Context, memory *durablememory.Memory, said string) (s
 	if err != nil {
 		return "", err
 	}
-	run, err := session.BeginRun(ctx, "")
+	run, err := session.BeginRun(ctx, "", nil)
 	if err != nil {
 		return "", err
 	}

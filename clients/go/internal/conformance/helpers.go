@@ -61,7 +61,7 @@ func turn(ctx context.Context, client *durablememory.Client, given object) (any,
 	if err != nil {
 		return nil, err
 	}
-	run, err := session.BeginRun(ctx, text(given, "run_id"))
+	run, err := session.BeginRun(ctx, text(given, "run_id"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func several(ctx context.Context, client *durablememory.Client, given object) (a
 		if err != nil {
 			return nil, err
 		}
-		run, err := session.BeginRun(ctx, "turn-1")
+		run, err := session.BeginRun(ctx, "turn-1", nil)
 		if err != nil {
 			return nil, err
 		}
