@@ -10,7 +10,6 @@ from tests.integration.semantic.deployment import (
     ABOUT_MONEY,
     ABOUT_RAIN,
     ABOUT_TEA,
-    LEASE_TTL_SECONDS,
     MONEY,
     RAIN,
     TEA,
@@ -44,21 +43,22 @@ def test_a_change_is_indexed_by_the_other_server_when_the_one_that_is_at_it_is_k
     provider.hold()
     remember(replicas[0].at(scope), TEA)
     wait_until(lambda: TEA in provider.texts, what="a server has come to the provider")
-    (at_it,) = running(replicas, scope)
+    # The other one is at it too for a moment, while it asks for the lease and is refused.
+    (at_it,) = wait_until(lambda: alone if len(alone := running(replicas, scope)) == 1 else [], what="one is at it")
     (other,) = set(replicas) - {at_it}
     at_it.server.kill9()
     provider.let_go()
 
     memory = other.at(scope)
-    wait_until(lambda: covered(memory), 4 * LEASE_TTL_SECONDS, what="the other server has indexed it")
+    wait_until(lambda: covered(memory), 30.0, what="the other server has indexed it")
     there = memory.resume_session("assistant", session.info.binding_digest)
     assert understood(there)
-    (receipt,) = memory.list_receipts()
-    assert receipt.fence == 2, "the first was the killed server's"
+    receipts = list(memory.list_receipts())
+    assert [receipt.fence > 1 for receipt in receipts] == [True], f"the first was the killed server's: {receipts}"
 
     at_it.server.start()
     remember(memory, RAIN)
-    wait_until(lambda: covered(memory), what="goes on with both")
+    wait_until(lambda: covered(memory), 30.0, what="goes on with both")
     assert understood(there, ABOUT_RAIN, "umbrellas")
 
 
