@@ -13,6 +13,7 @@ import { callPolicy, retryDelayMs } from "./call_policy.js";
 import { MemoryUnavailableError } from "./errors.js";
 import { errorOfCall, type Attempted } from "./failures.js";
 import { newRequestId } from "./identity.js";
+import { checkText } from "./text.js";
 import type { Transport } from "./transport.js";
 import { sleep } from "./waiting.js";
 
@@ -67,6 +68,7 @@ export class Calls {
     patience?: Patience,
   ): Promise<MessageShape<O>> {
     const policy = callPolicy(method);
+    checkText(request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? (patience === undefined ? policy.timeoutMs : patience.timeoutMs);
     const endsAt = deadlineOf(limit);
@@ -79,7 +81,7 @@ export class Calls {
         if (!(failure instanceof ConnectError)) {
           throw failure;
         }
-        const error = errorOfCall(failure, { method: nameOf(method), requestId, attempts: attempt, unary: true });
+        const error = errorOfCall(failure, { method: nameOf(method), requestId, attempts: attempt });
         const delay = retryDelayMs(policy, error, attempt, patience?.maxAttempts);
         if (delay === undefined || (endsAt !== undefined && performance.now() + delay >= endsAt)) {
           throw error;
@@ -96,11 +98,15 @@ export class Calls {
     others: AsyncIterable<MessageShape<I>>,
     options: CallOptions,
   ): Promise<MessageShape<O>> {
+    checkText(first);
     const requestId = settledRequestId(method, first);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
     async function* requests(): AsyncGenerator<MessageShape<I>> {
       yield first;
-      yield* others;
+      for await (const other of others) {
+        checkText(other);
+        yield other;
+      }
     }
     try {
       return await this.#transport.upload(method, requests(), remaining(deadlineOf(limit)), options.signal);
@@ -119,6 +125,7 @@ export class Calls {
     options: CallOptions = {},
     attempt = 1,
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
+    checkText(request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
     const replies = this.#transport.stream(method, request, remaining(deadlineOf(limit)), options.signal);
@@ -191,6 +198,12 @@ export function deadlineOf(timeoutMs: number | undefined): number | undefined {
 /** Milliseconds until then. */
 export function remaining(endsAt: number | undefined): number | undefined {
   return endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
+}
+
+/** What each of several calls may take that share one deadline. @throws RangeError. */
+export function sharedDeadline({ timeoutMs, signal }: CallOptions): () => CallOptions {
+  const endsAt = deadlineOf(timeoutMs);
+  return () => ({ signal, timeoutMs: remaining(endsAt) });
 }
 
 function checked(choice: OnUnavailable): OnUnavailable {

@@ -49,7 +49,7 @@ export function resolveConnection(stated: {
   const scheme = /^(https?):\/\//.exec(address)?.[1];
   const byScheme = scheme === undefined ? undefined : scheme === "https";
   if (tls !== undefined && byScheme !== undefined && Boolean(tls) !== byScheme) {
-    throw new TypeError(`the option tls contradicts the address ${JSON.stringify(address)}`);
+    throw new TypeError(`the option tls contradicts the address ${quoted(address)}`);
   }
   const secure = tls === undefined ? byScheme : Boolean(tls);
   const target = scheme === undefined ? address : address.slice(scheme.length + 3).replace(/\/+$/, "");
@@ -77,7 +77,7 @@ export function resolveNamespace(stated: Partial<Namespace>): Namespace {
 }
 
 function urlOf(scheme: string, target: string, address: string): URL {
-  const expected = `${JSON.stringify(address)} is not an address; expected host:port, http://host:port or https://host`;
+  const expected = `${quoted(address)} is not an address; expected host:port, http://host:port or https://host`;
   if (!/^[^\s/?#@]+$/.test(target)) {
     throw new TypeError(expected);
   }
@@ -86,6 +86,11 @@ function urlOf(scheme: string, target: string, address: string): URL {
   } catch (error) {
     throw new TypeError(expected, { cause: error });
   }
+}
+
+/** The address for a message, without credentials that somebody put into it. */
+function quoted(address: string): string {
+  return JSON.stringify(address.replace(/^([a-z]+:\/\/)?.*@/is, "$1***@"));
 }
 
 function isLoopback(hostname: string): boolean {

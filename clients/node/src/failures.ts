@@ -11,6 +11,8 @@ import { reasonRow } from "./reason_rows.js";
 
 const PREFIX = "ERROR_REASON_";
 const STATUS_HEADER = "grpc-status";
+// How the library reports a message that does not fit its schema.
+const CODEC_ERROR = /^(serialize|parse) binary: /;
 const PROXY_ATTEMPTS_HEADER = "x-envoy-attempt-count";
 
 const CODES: Readonly<Record<Code, StatusCode>> = {
@@ -32,30 +34,25 @@ const CODES: Readonly<Record<Code, StatusCode>> = {
   [Code.Unauthenticated]: "UNAUTHENTICATED",
 };
 
-// A call that fails on this side of the wire carries no reason. These statuses have only one.
+// A call that fails on this side of the wire carries no reason. This status has only one.
 const LOCAL_REASONS: Readonly<Partial<Record<StatusCode, Reason>>> = {
   DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
-  CANCELLED: Reason.CANCELLED,
 };
 
-/**
- * What was tried. `requestId` is undefined for a call that changes nothing; `attempts` counts from 1.
- *
- * `unary`: the caller's own cancellation of such a call rejects with its reason, and never comes as a status.
- */
+/** What was tried. `requestId` is undefined for a call that changes nothing; `attempts` counts from 1. */
 export interface Attempted {
   readonly method: string;
   readonly requestId: string | undefined;
   readonly attempts: number;
-  readonly unary?: boolean;
 }
 
 /** The error for a failed call. */
 export function errorOfCall(failed: ConnectError, attempted: Attempted): MemoryServiceError {
   const { info, retryAfterMs } = richDetails(failed);
   let code = answered(failed) ? CODES[failed.code] : codeOfLoss(failed);
-  if (info === undefined && code === "CANCELLED" && attempted.unary === true) {
-    // A server that stops ends what has reached it but was not begun in this way: an outage, not the caller's wish.
+  if (info === undefined && code === "CANCELLED") {
+    // A server that stops ends calls in this way: an outage. The caller's own wish never comes as a status; it rejects
+    // with the reason of the signal.
     code = "UNAVAILABLE";
   }
   const reason = info === undefined ? LOCAL_REASONS[code] : withoutPrefix(info.reason);
@@ -109,7 +106,10 @@ function codeOfLoss(failed: ConnectError): StatusCode {
     case Code.Canceled:
       return "UNAVAILABLE";
     case Code.Internal:
-      // An error of this process, such as a message that cannot be encoded, has a cause without a system's code.
+      if (CODEC_ERROR.test(failed.rawMessage)) {
+        return "INTERNAL";
+      }
+      // Any other error of this process has a cause without a system's code.
       return failed.cause === undefined || isSystemError(failed.cause) ? "UNAVAILABLE" : "INTERNAL";
     default:
       return CODES[failed.code];

@@ -2,13 +2,14 @@
 import { create } from "@bufbuild/protobuf";
 import {
   PATIENCE,
+  sharedDeadline,
   type CallOptions,
   type Calls,
   type OnUnavailable,
   type Patience,
   type WriteOptions,
 } from "./calls.js";
-import { MemoryServiceError, MemoryUnavailableError } from "./errors.js";
+import { MemoryUnavailableError } from "./errors.js";
 import type { AdmissionOutcome as AdmissionOutcomeMessage } from "./gen/durablememory/v1/access_pb.js";
 import {
   ActiveRecallRequestSchema,
@@ -116,9 +117,10 @@ export class MemoryRun implements AsyncDisposable {
    * Reasons: RUN_IDENTITY_CONFLICT, if this process has a run with this id open already.
    */
   async begin(options: CallOptions = {}, patience?: Patience): Promise<Run> {
+    const left = sharedDeadline(options);
     return this.#lock.run(async () => {
       if (this.#info === undefined) {
-        const session = await this.session.ensureOpen(options, patience);
+        const session = await this.session.ensureOpen(left(), patience);
         const request = create(BeginRunRequestSchema, {
           namespace: fromNamespace(session.binding.namespace),
           requestId: this.#beginRequestId,
@@ -126,7 +128,7 @@ export class MemoryRun implements AsyncDisposable {
           runId: this.#runId,
           hostInstance: HOST_INSTANCE,
         });
-        const response = await this.#calls.unary(SessionService.method.beginRun, request, options, patience);
+        const response = await this.#calls.unary(SessionService.method.beginRun, request, left(), patience);
         this.#info = toRun(response.run);
         this.#contextId = this.#info.contextId;
         this.#outcome = beginRunOutcome.name(response.outcome);
@@ -165,11 +167,9 @@ export class MemoryRun implements AsyncDisposable {
     try {
       await this.end({}, PATIENCE);
     } catch (error) {
-      if (!(error instanceof MemoryServiceError)) {
-        throw error;
-      }
-      // The work of the block is done, or failed for its own reason.
-      process.emitWarning(`run ${this.#runId} was not ended: ${error.message}`, { type: "DurableMemoryWarning" });
+      // The work of the block is done, or failed for its own reason: nothing may take the place of that.
+      const why = error instanceof Error ? error.message : String(error);
+      process.emitWarning(`run ${this.#runId} was not ended: ${why}`, { type: "DurableMemoryWarning" });
     }
   }
 
@@ -183,6 +183,7 @@ export class MemoryRun implements AsyncDisposable {
    */
   async recall(query: string, options: RunRecallOptions = {}): Promise<Recall> {
     const admit = options.admit ?? false;
+    const left = sharedDeadline(options);
     const requestOf = (run: Run): ActiveRecallRequest =>
       create(ActiveRecallRequestSchema, {
         namespace: fromNamespace(this.namespace),
@@ -198,18 +199,18 @@ export class MemoryRun implements AsyncDisposable {
     const recalling = async (run: Run, patience?: Patience): Promise<Recall> =>
       toRecall(
         this.namespace,
-        await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), options, patience),
+        await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), left(), patience),
       );
     const recallingAdmitted = async (run: Run, patience?: Patience): Promise<Recall> =>
       // One assembly after the other: each has the context id that the one before it returned.
       this.#lock.run(async () => {
         const { contextId } = this;
-        const response = await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), options, patience);
+        const response = await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), left(), patience);
         const admissions = this.#admissions(response.admissions, contextId, response.nextContextId);
         return toRecall(this.namespace, response, { admissions, contextId });
       });
     const found = await this.#calls.guarded(options.onUnavailable ?? this.session.onUnavailable, async (patience) => {
-      const run = await this.begin(options, patience);
+      const run = await this.begin(left(), patience);
       return admit ? recallingAdmitted(run, patience) : recalling(run, patience);
     });
     return found instanceof MemoryUnavailableError ? new Recall({ namespace: this.namespace, error: found }) : found;
@@ -227,10 +228,11 @@ export class MemoryRun implements AsyncDisposable {
     if (wanted.length === 0) {
       return admissionOf({});
     }
+    const left = sharedDeadline(options);
     const admission = await this.#calls.guarded(
       options.onUnavailable ?? this.session.onUnavailable,
       async (patience) => {
-        const run = await this.begin(options, patience);
+        const run = await this.begin(left(), patience);
         return this.#lock.run(async () => {
           const { contextId } = this;
           const request = create(AdmitMemoriesRequestSchema, {
@@ -240,7 +242,7 @@ export class MemoryRun implements AsyncDisposable {
             contextId,
             items: wanted.map((hit) => ({ nodeRevision: revisionRef(hit) })),
           });
-          const response = await this.#calls.unary(RecallService.method.admitMemories, request, options, patience);
+          const response = await this.#calls.unary(RecallService.method.admitMemories, request, left(), patience);
           const outcomes = this.#admissions(response.outcomes, contextId, response.nextContextId);
           return admissionOf({
             hits: wanted.filter((_, index) => outcomes[index]?.admitted === true),
@@ -275,7 +277,8 @@ export class MemoryRun implements AsyncDisposable {
     if (options.requestId !== undefined && byContext.size > 1) {
       throw new TypeError("memories of several assemblies take several calls, which cannot share one request id");
     }
-    const run = await this.begin({ signal: options.signal });
+    const left = sharedDeadline(options);
+    const run = await this.begin(left());
     const outcomes = new Map<number, UseOutcome>();
     for (const [contextId, items] of byContext) {
       const request = create(RecordUseRequestSchema, {
@@ -285,7 +288,7 @@ export class MemoryRun implements AsyncDisposable {
         contextId: contextId || this.contextId,
         items: items.map(({ cited }) => ({ target: { case: "citation" as const, value: fromCitable(cited) } })),
       });
-      const response = await this.#calls.unary(RecallService.method.recordUse, request, options);
+      const response = await this.#calls.unary(RecallService.method.recordUse, request, left());
       for (const [index, outcome] of response.outcomes.entries()) {
         outcomes.set(items[index]?.place ?? index, toUseOutcome(outcome));
       }

@@ -1,6 +1,13 @@
 /** An open session: what it is bound to, and recalling in it. */
 import { create } from "@bufbuild/protobuf";
-import type { CallOptions, Calls, OnUnavailable, Patience, WriteOptions } from "./calls.js";
+import {
+  sharedDeadline,
+  type CallOptions,
+  type Calls,
+  type OnUnavailable,
+  type Patience,
+  type WriteOptions,
+} from "./calls.js";
 import { MemoryUnavailableError } from "./errors.js";
 import {
   ActiveRecallRequestSchema,
@@ -137,8 +144,9 @@ export class MemorySession {
    * Reasons: SESSION_CLOSED, SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
    */
   async recall(query: string, options: SessionRecallOptions = {}): Promise<Recall> {
+    const left = sharedDeadline(options);
     const found = await this.#calls.guarded(options.onUnavailable ?? this.#onUnavailable, async (patience) => {
-      const { sessionId, binding } = await this.ensureOpen(options, patience);
+      const { sessionId, binding } = await this.ensureOpen(left(), patience);
       const request = create(ActiveRecallRequestSchema, {
         namespace: fromNamespace(binding.namespace),
         sessionId,
@@ -147,7 +155,7 @@ export class MemorySession {
         mode: recallMode.numberIf(options.mode),
         includeSurroundings: options.includeSurroundings ?? false,
       });
-      const response = await this.#calls.unary(RecallService.method.activeRecall, request, options, patience);
+      const response = await this.#calls.unary(RecallService.method.activeRecall, request, left(), patience);
       return toRecall(binding.namespace, response);
     });
     return found instanceof MemoryUnavailableError ? new Recall({ namespace: this.namespace, error: found }) : found;

@@ -41,6 +41,7 @@ export class Snapshot implements AsyncIterable<MemoryNode> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<MemoryNode, void, undefined> {
+    this.#reset();
     let nodes = 0;
     let contentBytes = 0;
     let footer: SnapshotFooter | undefined;
@@ -83,6 +84,14 @@ export class Snapshot implements AsyncIterable<MemoryNode> {
       nodes.push(node);
     }
     return nodes;
+  }
+
+  /** Another iteration is another snapshot. */
+  #reset(): void {
+    this.namespace = undefined;
+    this.changeToken = undefined;
+    this.statuses = [];
+    this.summary = undefined;
   }
 
   #begin(header: SnapshotHeader): void {

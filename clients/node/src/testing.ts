@@ -131,12 +131,13 @@ async function launch(options: TestServerOptions, address: string, folder: strin
       {
         cwd: folder,
         env: environmentOf(options),
+        // In the process group of the tests: Ctrl-C ends it too, also when it ends them without an "exit".
         stdio: ["ignore", log.fd, log.fd],
-        // Ctrl-C is for the test runner, which then ends the server in order.
-        detached: true,
       },
     );
     await once(child, "spawn");
+    // A server that nobody closed does not keep the tests from ending.
+    child.unref();
     const kill = (): void => {
       child.kill("SIGKILL");
     };
@@ -186,6 +187,7 @@ async function stop(child: ChildProcess): Promise<void> {
   if (!isRunning(child)) {
     return;
   }
+  child.ref();
   const ended = once(child, "exit");
   const overdue = setTimeout(() => {
     child.kill("SIGKILL");

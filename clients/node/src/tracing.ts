@@ -19,7 +19,9 @@ async function findInjector(): Promise<Inject | undefined> {
       propagation.inject(context.active(), headers);
     };
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND") {
+    // A loader of a test runner or a bundler has errors of its own.
+    const code = (error as { readonly code?: unknown } | undefined)?.code;
+    if (code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND") {
       return undefined;
     }
     throw error;

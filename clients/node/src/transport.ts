@@ -11,9 +11,10 @@ import type {
 import { Code, ConnectError, type Transport as ConnectTransport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Connection } from "./connection.js";
+import { DurableMemoryError } from "./errors.js";
 import { traceHeaders } from "./tracing.js";
 import { VERSION } from "./version.js";
-import { LinkedAbort } from "./waiting.js";
+import { LinkedAbort, unlessAborted } from "./waiting.js";
 
 // A peer that vanished without a word is noticed, by open streams and by the first call after a pause. Servers allow
 // one ping a minute beside data.
@@ -65,7 +66,7 @@ export class Transport {
   ): Promise<MessageShape<O>> {
     const abort = this.#linked(signal, timeoutMs);
     try {
-      const headers = await this.#headers(timeoutMs);
+      const headers = await unlessAborted(abort.signal, this.#headers(timeoutMs));
       abort.signal.throwIfAborted();
       const response = await this.#transport.unary(method, abort.signal, undefined, headers, request);
       return response.message;
@@ -139,7 +140,7 @@ export class Transport {
 
   /** Ends the connection, and with an error whatever is running over it. */
   close(): void {
-    this.#closing.abort(new Error("this client is closed"));
+    this.#closing.abort(new DurableMemoryError("this client is closed"));
     this.#sessions.abort();
   }
 
@@ -149,7 +150,7 @@ export class Transport {
     timeoutMs: number | undefined,
     signal: AbortSignal,
   ): Promise<AsyncIterable<MessageShape<O>>> {
-    const headers = await this.#headers(timeoutMs);
+    const headers = await unlessAborted(signal, this.#headers(timeoutMs));
     signal.throwIfAborted();
     return (await this.#transport.stream(method, signal, undefined, headers, requests)).message;
   }
@@ -180,8 +181,17 @@ export class Transport {
     if (token === undefined) {
       return headers;
     }
-    return { ...headers, authorization: `Bearer ${typeof token === "string" ? token : await token()}` };
+    return { ...headers, authorization: `Bearer ${checkedToken(typeof token === "string" ? token : await token())}` };
   }
+}
+
+/** Checked here, as the error of whoever sets the header would quote it. */
+function checkedToken(token: string): string {
+  const trimmed = token.trim();
+  if (!/^[\x21-\x7e]+$/.test(trimmed)) {
+    throw new TypeError("the token has characters that a header cannot carry");
+  }
+  return trimmed;
 }
 
 function failureOf(failure: unknown, signal: AbortSignal): unknown {

@@ -17,6 +17,26 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** The result of some work, or at once the signal's reason as an error; the work itself goes on. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = (): void => {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- an abort reason is what it is
+      reject(signal.reason);
+    };
+  });
+  if (signal.aborted) {
+    stop();
+  }
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.race([aborted, work]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
 /** A signal that also ends with others. `release` when the work is done, or long-lived signals would keep it alive. */
 export class LinkedAbort {
   readonly #controller = new AbortController();

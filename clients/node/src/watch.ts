@@ -50,7 +50,6 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     this.#calls = calls;
     this.#namespace = namespace;
     this.#options = options;
-    this.#abort = new LinkedAbort(options.signal);
     if (typeof after === "object") {
       this.#after = after.namespaceRevision;
       this.#historyId = after.historyId;
@@ -58,6 +57,7 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     } else {
       this.#after = after === undefined ? undefined : BigInt(after);
     }
+    this.#abort = new LinkedAbort(options.signal);
   }
 
   /**
@@ -72,7 +72,34 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     return this;
   }
 
+  /** The next change. A watch that throws is closed. */
   async next(): Promise<IteratorResult<WatchedChange, undefined>> {
+    try {
+      return await this.#next();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<WatchedChange, undefined>> {
+    await this.close();
+    return { done: true, value: undefined };
+  }
+
+  /** End the watch; a reader that waits gets the end of the iteration. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#abort.abort();
+    this.#abort.release();
+    await this.#drop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #next(): Promise<IteratorResult<WatchedChange, undefined>> {
     while (!this.#closed) {
       let message: WatchNamespaceResponse | undefined;
       try {
@@ -103,23 +130,6 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
       }
     }
     return { done: true, value: undefined };
-  }
-
-  async return(): Promise<IteratorResult<WatchedChange, undefined>> {
-    await this.close();
-    return { done: true, value: undefined };
-  }
-
-  /** End the watch; a reader that waits gets the end of the iteration. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#abort.abort();
-    this.#abort.release();
-    await this.#drop();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 
   /** The next message, or undefined at the end of the stream. */
@@ -161,7 +171,8 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
       throw new TypeError("the service config has no retry policy for watches");
     }
     try {
-      await sleep(backoffMs(retry, Math.min(this.#failures, MAX_EXPONENT)), this.#abort.signal);
+      const backoff = backoffMs(retry, Math.min(this.#failures, MAX_EXPONENT));
+      await sleep(Math.max(backoff, error?.retryAfterMs ?? 0), this.#abort.signal);
     } catch (reason) {
       if (!this.#closed) {
         throw reason;

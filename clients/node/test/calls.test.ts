@@ -3,7 +3,13 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { isReason, MemoryClient, MemoryServiceError, MemoryUnavailableError } from "@durable-memory/client";
+import {
+  DurableMemoryError,
+  isReason,
+  MemoryClient,
+  MemoryServiceError,
+  MemoryUnavailableError,
+} from "@durable-memory/client";
 import {
   GetChangeTokenResponseSchema,
   GetNodeResponseSchema,
@@ -279,4 +285,56 @@ test("request ids are unique, and in the order of their making", () => {
   assert.equal(new Set(ids).size, ids.length);
   const times = ids.map((id) => id.slice(0, 13));
   assert.deepEqual(times, times.toSorted());
+});
+
+test("a request that cannot be encoded is no outage, and is not repeated", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client({ onUnavailable: "empty" });
+  const error = await failureOf(memory.openSession("assistant", { maxResults: Number.NaN }));
+  assert.deepEqual([error.code, error.attempts], ["INTERNAL", 1]);
+  assert.ok(!(error instanceof MemoryUnavailableError));
+  assert.deepEqual(service.asked, []);
+});
+
+test("text with half a surrogate pair is refused by its field, and a whole pair is sent as it is", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  await assert.rejects(memory.remember("tea \ud83c"), { name: "RangeError", message: /^memory\.content has a lone/ });
+  await assert.rejects(memory.importNamespace(['{"node":{"content":"\\ud83c"}}']), Error);
+  assert.deepEqual(service.calls(REMEMBER), []);
+  await memory.remember("tea \u{1f375}");
+  assert.equal(service.requests(REMEMBER, RememberRequestSchema)[0]?.memory?.content, "tea \u{1f375}");
+});
+
+test("a token that is long in coming holds up neither deadline, nor giving up, nor closing", async () => {
+  await using service = await ScriptedService.start();
+  const memory = service.client({ token: () => new Promise<string>(() => undefined) });
+  assert.ok(isReason(await failureOf(memory.getChangeToken({ timeoutMs: 50 })), "DEADLINE_EXCEEDED"));
+  const giveUp = new AbortController();
+  const reason = new Error("the user went away");
+  const given = [memory.getChangeToken({ signal: giveUp.signal }), memory.snapshot({ signal: giveUp.signal }).all()];
+  giveUp.abort(reason);
+  for (const call of given) {
+    await assert.rejects(call, reason);
+  }
+  const running = memory.getChangeToken();
+  memory.close();
+  await assert.rejects(running, DurableMemoryError);
+  assert.deepEqual(service.asked, []);
+});
+
+test("a token that no header can carry is refused without being told", async () => {
+  await using service = await ScriptedService.start();
+  let token = "secret\nsecret";
+  await using memory = service.client({ token: () => token });
+  await assert.rejects(memory.getChangeToken(), {
+    name: "TypeError",
+    message: "the token has characters that a header cannot carry",
+  });
+  token = "from-a-file\n";
+  await memory.getChangeToken();
+  assert.deepEqual(
+    service.calls(GET_TOKEN).map((asked) => asked.headers.authorization),
+    ["Bearer from-a-file"],
+  );
 });

@@ -55,6 +55,17 @@ test("a contradiction is refused, and so is what is no address", () => {
   }
 });
 
+test("credentials in an address are refused, and not quoted", () => {
+  for (const address of ["http://user:pass@memory.example:1", "user:pass@memory.example:1", "https://u:pass@x/@y"]) {
+    for (const tls of [undefined, true, false]) {
+      assert.throws(
+        () => resolveConnection({ address, tls }),
+        (error) => error instanceof TypeError && !inspect(error).includes("pass"),
+      );
+    }
+  }
+});
+
 for (const address of ["memory.example:7447", "10.0.0.7:7447", "127.evil.example:7447", "localhost.evil.example:1"]) {
   test(`a token never leaves the machine for ${address} in clear text unasked`, () => {
     assert.throws(() => resolveConnection({ address, token: "secret" }), /clear text/);

@@ -14,6 +14,7 @@ const END = "SessionService.EndRun";
 const RECALL = "RecallService.ActiveRecall";
 const ADMIT = "RecallService.AdmitMemories";
 const USE = "RecallService.RecordUse";
+const DOWN = { refuse: Code.Unavailable } as const;
 
 async function scripted(): Promise<ScriptedService> {
   const service = await ScriptedService.start();
@@ -72,6 +73,33 @@ test("a run that cannot be ended is only warned of", async () => {
   assert.equal(await session.run("turn-1", () => Promise.resolve("answer")), "answer");
   const [warning] = (await warned) as [Error];
   assert.match(warning.message, /run turn-1 was not ended: INTERNAL/);
+});
+
+test("a run that ends after its client was closed keeps the result of its work", async () => {
+  await using service = await scripted();
+  const memory = service.client();
+  const session = await memory.openSession("assistant");
+  const work = (): Promise<string> => {
+    memory.close();
+    return Promise.resolve("answer");
+  };
+  assert.equal(await session.run("turn-1", work), "answer");
+});
+
+test("the steps of a recall share its deadline", async () => {
+  await using service = await scripted();
+  await using memory = service.client({ onUnavailable: "empty" });
+  const session = await memory.openSession("assistant");
+  // The first recall begins the run: the outage lasts as long as its beginning was tried.
+  service.willAnswer(BEGIN, DOWN, DOWN, DOWN, begun());
+  service.willAnswer(RECALL, recalled(["tea"]));
+  const run = await session.beginRun("turn-1");
+  assert.throws(() => run.info, /has not begun/);
+  await run.recall("tea?", { timeoutMs: 5_000, onUnavailable: "throw" });
+  const [, , first, second] = service.calls(BEGIN).map((asked) => asked.sentTimeoutMs ?? 0);
+  const [recall] = service.calls(RECALL).map((asked) => asked.sentTimeoutMs ?? 0);
+  assert.ok(first !== undefined && second !== undefined && recall !== undefined);
+  assert.ok(second < first && recall <= second);
 });
 
 test("the policy is stated as far as the caller stated it", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -304,4 +305,52 @@ test("a refresh with a deadline ends at it, over all attempts", async () => {
   await assert.rejects(memory.refreshSemanticRecall("assistant", { timeoutMs: 300 }).wait(), {
     reason: "DEADLINE_EXCEEDED",
   });
+});
+
+test("a watch that throws is closed: its call ends, and it reads no further", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(WATCH, [change(1n), change(3n), "forever"]);
+  const signal = new AbortController().signal;
+  const changes = memory.watch({ after: 0, signal });
+  await changes.next();
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+  await assert.rejects(changes.next(), IncompleteStreamError);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  assert.deepEqual(await service.calls(WATCH)[0]?.ended, { cancelled: true });
+  assert.deepEqual(await changes.next(), { done: true, value: undefined });
+  assert.throws(() => memory.watch({ after: 1.5 as never, signal }), RangeError);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("a watch waits as long as the service says", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  const limited = { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 1_500 };
+  service.willAnswer(WATCH, limited, [change(1n), "forever"]);
+  await using changes = memory.watch({ after: 0 });
+  const started = performance.now();
+  await changes.next();
+  assert.ok(performance.now() - started >= 1_490);
+});
+
+test("a stream that a stopping server ends is an outage", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(WATCH, [change(1n), { refuse: Code.Canceled }], [change(2n), "forever"]);
+  await using changes = memory.watch({ after: 0 });
+  await changes.next();
+  assert.equal((await changes.next()).value?.changeToken.namespaceRevision, 2n);
+  service.willAnswer(SNAPSHOT, { refuse: Code.Canceled });
+  await assert.rejects(memory.snapshot().all(), MemoryUnavailableError);
+});
+
+test("a snapshot that is read again says nothing of the reading before", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(SNAPSHOT, snapshotOf(["tea"]), []);
+  const snapshot = memory.snapshot();
+  await snapshot.all();
+  await assert.rejects(snapshot.all(), IncompleteStreamError);
+  assert.deepEqual([snapshot.summary, snapshot.changeToken], [undefined, undefined]);
 });

@@ -72,6 +72,17 @@ async def test_a_run_that_cannot_be_ended_is_only_logged(
     assert "turn-17 was not ended: RUN_NOT_FOUND" in caplog.text
 
 
+async def test_a_run_that_ends_after_its_client_was_closed_keeps_the_result_of_its_work(
+    memory: MemoryClient, caplog: pytest.LogCaptureFixture
+):
+    session = await memory.open_session("assistant")
+
+    async with session.run("turn-17"):
+        await memory.close()
+
+    assert "turn-17 was not ended" in caplog.text
+
+
 async def test_the_policy_is_stated_as_far_as_the_caller_stated_it(service: FakeService, memory: MemoryClient):
     await memory.open_session("assistant", max_results=8, min_score=0.0, mode=RecallMode.LEXICAL)
 

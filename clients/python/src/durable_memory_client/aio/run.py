@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from durable_memory_client.aio.calls import Calls, OnUnavailable, Patience
 from durable_memory_client.aio.transport import Lock
-from durable_memory_client.errors import MemoryServiceError, MemoryUnavailableError
+from durable_memory_client.errors import MemoryUnavailableError
 from durable_memory_client.identity import host_instance, new_request_id
 from durable_memory_client.values.access import Admission, AdmissionOutcome, UseOutcome
 from durable_memory_client.values.citation import Citable, citation_of, revision_ref
@@ -81,7 +81,7 @@ class MemoryRun:
             return
         try:
             await self.end(patience=Patience())
-        except MemoryServiceError as unended:
+        except Exception as unended:  # noqa: BLE001 - nothing may take the place of the result of the work
             # The work of the block is done, or failed for its own reason; an idle run ends by itself.
             _log.warning("run %s was not ended: %s", self._info.run_id, unended)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from durable_memory_client.errors import MemoryServiceError, MemoryUnavailableError
+from durable_memory_client.errors import MemoryUnavailableError
 from durable_memory_client.identity import host_instance, new_request_id
 from durable_memory_client.sync.calls import Calls, OnUnavailable, Patience
 from durable_memory_client.sync.transport import Lock
@@ -82,7 +82,7 @@ class MemoryRun:
             return
         try:
             self.end(patience=Patience())
-        except MemoryServiceError as unended:
+        except Exception as unended:  # noqa: BLE001 - nothing may take the place of the result of the work
             # The work of the block is done, or failed for its own reason; an idle run ends by itself.
             _log.warning("run %s was not ended: %s", self._info.run_id, unended)
 
