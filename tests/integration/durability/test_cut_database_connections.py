@@ -9,10 +9,10 @@ from contextlib import AsyncExitStack
 import asyncpg
 
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.history import Outcome
-from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.sessions import nothing_is_held
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.recorder.recorder import unknown_and_applied
+from tests.qualification.traffic.tenancy import Tenancy, connect
 
 _CUTS = 80
 # Those that are doing something first: that is where it hurts.

@@ -12,10 +12,10 @@ import pytest
 from durable_memory_client import Create, Draft, Evidence, MemoryClient, MemoryServiceError
 from durablememory.v1 import repository_service_pb2, repository_service_pb2_grpc
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
+from tests.qualification.recorder.recorder import unknown_and_applied
+from tests.qualification.traffic.tenancy import Tenancy, connect
 
 _DRAINS = 3
 _BACK_OFF_SECONDS = 0.1

@@ -7,8 +7,8 @@ import signal
 from contextlib import AsyncExitStack
 
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import ATTEMPT_SECONDS, Tenancy, connect
-from tests.integration.durability.history import Outcome
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.traffic.tenancy import ATTEMPT_SECONDS, Tenancy, connect
 
 _ENDS = 4
 

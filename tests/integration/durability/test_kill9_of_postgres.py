@@ -11,11 +11,11 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.history import Outcome
-from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.recorder.recorder import unknown_and_applied
+from tests.qualification.traffic.tenancy import Tenancy, connect
 
 _KILLS = 5
 _PROBE_OFTEN = {

@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.conftest import StartServer
-from tests.integration.durability.deployment import BUSY, QUIET, Tenancy, connect
-from tests.integration.durability.history import Outcome
-from tests.integration.durability.recorder import unknown_and_applied
 from tests.processes.server import ServerProcess
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.recorder.recorder import unknown_and_applied
+from tests.qualification.traffic.tenancy import BUSY, QUIET, Tenancy, connect
 
 # Twenty kills of each store, in parts that can run beside each other.
 _KILLS = 5

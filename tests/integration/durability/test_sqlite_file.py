@@ -16,11 +16,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from durable_memory_client.errors import DependencyUnavailableError
 from tests.conftest import StartServer
-from tests.integration.durability.checks import problems
-from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.history import Outcome
 from tests.processes.polling import wait_until, wait_until_async
 from tests.processes.server import ServerProcess
+from tests.qualification.checks.kernel import problems
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.traffic.tenancy import Tenancy, connect
 
 
 async def test_a_second_server_of_a_file_is_refused_and_told_who_serves_it(start_server: StartServer, tmp_path: Path):

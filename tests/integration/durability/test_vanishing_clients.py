@@ -9,14 +9,14 @@ from pathlib import Path
 
 from durable_memory_client import MemoryClient
 from tests.conftest import StartServer
-from tests.integration.durability.callers import text_of
-from tests.integration.durability.deployment import Tenancy, connect
-from tests.integration.durability.history import Outcome
-from tests.integration.durability.recorder import Command
 from tests.processes.child import Child
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import TcpProxy
 from tests.processes.sessions import connections, nothing_is_held
+from tests.qualification.recorder.history import Outcome
+from tests.qualification.recorder.recorder import Command
+from tests.qualification.traffic.callers import text_of
+from tests.qualification.traffic.tenancy import Tenancy, connect
 
 _ROOT = Path(__file__).resolve().parents[3]
 _MOST_CONNECTIONS = 8 + 8 + 2

@@ -16,9 +16,9 @@ from durable_memory_client import (
     NodeStatus,
     WatchedChange,
 )
-from tests.integration.durability.checks import chained, mixed_up, problems, torn
-from tests.integration.durability.history import Call, Effect, Fate, Outcome, Reading, fate
-from tests.integration.durability.recorder import unknown_and_applied
+from tests.qualification.checks.kernel import chained, mixed_up, problems, torn
+from tests.qualification.recorder.history import Call, Effect, Fate, Outcome, Reading, fate
+from tests.qualification.recorder.recorder import unknown_and_applied
 
 NAMESPACE = Namespace("acme", "user-1", "default")
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)

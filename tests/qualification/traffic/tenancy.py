@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient, MemoryNamespace, WatchedChange
-from tests.integration.durability.callers import (
+from tests.processes.polling import wait_until_async
+from tests.processes.server import ServerProcess
+from tests.qualification.checks.kernel import mixed_up, problems, torn
+from tests.qualification.recorder.history import Fate, Key, Outcome
+from tests.qualification.recorder.recorder import Recorder
+from tests.qualification.traffic.callers import (
     SHARED_WORD,
     Admitter,
     Caller,
@@ -19,11 +24,6 @@ from tests.integration.durability.callers import (
     Rememberer,
     Reviser,
 )
-from tests.integration.durability.checks import mixed_up, problems, torn
-from tests.integration.durability.history import Fate, Key, Outcome
-from tests.integration.durability.recorder import Recorder
-from tests.processes.polling import wait_until_async
-from tests.processes.server import ServerProcess
 
 ATTEMPT_SECONDS = 0.5
 """The deadline of an attempt: a call that a killed server leaves behind is in doubt, and not repeated unseen."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from durable_memory_client import ChangeSet, WatchedChange
-from tests.integration.durability.history import Call, Fate, Key, Outcome, Reading, by_command, fate
+from tests.qualification.recorder.history import Call, Fate, Key, Outcome, Reading, by_command, fate
 
 _CHAIN_START = "0" * 64
 

@@ -28,7 +28,7 @@ from durable_memory_client import (
     Superseded,
     UseOutcome,
 )
-from tests.integration.durability.history import Call, Effect, Fate, Key, Outcome, Reading, by_command, fate
+from tests.qualification.recorder.history import Call, Effect, Fate, Key, Outcome, Reading, by_command, fate
 
 Answer: TypeAlias = (
     ChangeSet

@@ -32,7 +32,7 @@ from durable_memory_client import (
     Superseded,
 )
 from durable_memory_client.errors import NodeNotFoundError
-from tests.integration.durability.recorder import Answer, Command, Recorder
+from tests.qualification.recorder.recorder import Answer, Command, Recorder
 
 Send = Callable[[MemoryClient, dict[str, Any]], Awaitable[Answer]]
 """Makes one attempt on a connection, with the keyword arguments that say which command it is and how long it has."""
