@@ -1,0 +1,137 @@
+"""Bugs to plant: small edits of a copy of the service, each of which breaks one promise.
+
+An edit names its place by the text that is there now. When the service changes, that text no longer fits, and
+`test_planted.py` says so at once: a planted bug that was never planted would be taken for one that was caught.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SERVICE_ROOT: Final = Path(__file__).resolve().parents[3] / "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """In one file of the service: `new` in place of `old`, which is there once."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlantedBug:
+    """`rows` are those of the table that have to go red with it."""
+
+    name: str
+    what: str
+    edits: Sequence[Edit]
+    rows: Sequence[int]
+
+
+class StaleEditError(Exception):
+    """The service has changed where a bug was to be planted."""
+
+
+def planted(bug: PlantedBug, folder: Path, *, source: Path = SERVICE_ROOT) -> Path:
+    """A copy of the service in `folder` with the bug in it. Raises: StaleEditError."""
+    root = folder / "service"
+    shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for edit in bug.edits:
+        path = root / "durable_memory" / edit.path
+        text = path.read_text()
+        if text.count(edit.old) != 1:
+            raise StaleEditError(f"{bug.name}: {edit.path} has the text to replace {text.count(edit.old)} times")
+        path.write_text(text.replace(edit.old, edit.new))
+    return root
+
+
+_PUBLISH_COMPARES: Final = """if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] or tonumber(ARGV[2]) < highest then
+  return {3, highest}
+end
+"""
+
+_SERIAL: Final = "    async def _serial(self, namespace: Namespace, plan: Plan) -> Outcome:\n"
+_ANSWERS_FIRST: Final = """    async def _serial(self, namespace: Namespace, plan: Plan) -> Outcome:
+        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(self._commits_later(namespace, plan, answered))
+        await asyncio.wait({answered, task}, return_when=asyncio.FIRST_COMPLETED)
+        return answered.result() if answered.done() else task.result()
+
+    async def _commits_later(self, namespace: Namespace, plan: Plan, answered: asyncio.Future[Outcome]) -> Outcome:
+"""
+_COMMITS: Final = """                if not await write_serial(transaction, namespace, plan, decision, loaded):
+                    await transaction.vouch()
+                await transaction.commit()
+"""
+_COMMITS_LATER: Final = """                if not await write_serial(transaction, namespace, plan, decision, loaded):
+                    await transaction.vouch()
+                answered.set_result(_first(decision, head))
+                await asyncio.sleep(0.02)
+                await transaction.commit()
+"""
+
+_LOOKUP: Final = """                if record is not None:
+                    return await _replay(transaction, plan, record, head)
+                loaded = await load(
+                    transaction, namespace, plan.reads, plan.lock, head=head, known_evidence=known_evidence
+                )
+                decision = plan.decide(loaded)
+"""
+_LOOKUP_LAST: Final = """                loaded = await load(
+                    transaction, namespace, plan.reads, plan.lock, head=head, known_evidence=known_evidence
+                )
+                decision = plan.decide(loaded)
+                if record is not None:
+                    return await _replay(transaction, plan, record, head)
+"""
+
+FENCE_COMPARE_REMOVED: Final = PlantedBug(
+    name="fence_compare_removed",
+    what="the publish script takes whatever fence it is given",
+    edits=[Edit("adapters/redis/scripts/publish.lua", _PUBLISH_COMPARES, "")],
+    rows=[3],
+)
+ACKNOWLEDGED_BEFORE_COMMIT: Final = PlantedBug(
+    name="acknowledged_before_commit",
+    what="a change set is answered, and committed a moment later",
+    edits=[
+        Edit("adapters/postgres/transacting.py", _SERIAL, _ANSWERS_FIRST),
+        Edit("adapters/postgres/transacting.py", _COMMITS, _COMMITS_LATER),
+    ],
+    rows=[1],
+)
+COMMIT_NOT_DURABLE: Final = PlantedBug(
+    name="commit_not_durable",
+    what="a commit waits neither for the disk nor for the standby",
+    edits=[Edit("adapters/postgres/pool.py", '"synchronous_commit": "on"', '"synchronous_commit": "off"')],
+    rows=[5],
+)
+LOOKUP_AFTER_COMPARE: Final = PlantedBug(
+    name="lookup_after_compare",
+    what="a request id is looked up after the revisions have been compared",
+    edits=[Edit("adapters/postgres/transacting.py", _LOOKUP, _LOOKUP_LAST)],
+    rows=[1],
+)
+HITS_NOT_RECHECKED: Final = PlantedBug(
+    name="hits_not_rechecked",
+    what="what the index finds is a hit, whether or not it is ACTIVE and says the same now",
+    edits=[
+        Edit("app/semantic/binding.py", "kept = alive[first + documents]", "kept = alive[first + documents] | True"),
+        Edit("app/semantic/search.py", "same = text_digest(embedded_text(node)) == record.text_digest", "same = True"),
+    ],
+    rows=[8],
+)
+
+ALL: Final = (
+    FENCE_COMPARE_REMOVED,
+    ACKNOWLEDGED_BEFORE_COMMIT,
+    COMMIT_NOT_DURABLE,
+    LOOKUP_AFTER_COMPARE,
+    HITS_NOT_RECHECKED,
+)

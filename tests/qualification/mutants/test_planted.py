@@ -1,0 +1,27 @@
+"""Each bug can be planted into the service as it is now, and what results is a program."""
+
+import compileall
+import filecmp
+
+import pytest
+
+from tests.qualification.mutants.planted import ALL, SERVICE_ROOT, Edit, PlantedBug, StaleEditError, planted
+
+
+@pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
+def test_a_bug_can_be_planted_and_changes_what_it_names_alone(bug: PlantedBug, tmp_path):
+    root = planted(bug, tmp_path)
+    changed = {
+        str(path.relative_to(root / "durable_memory"))
+        for path in (root / "durable_memory").rglob("*")
+        if path.is_file() and not filecmp.cmp(path, SERVICE_ROOT / path.relative_to(root), shallow=False)
+    }
+    assert changed == {edit.path for edit in bug.edits}
+    for path in changed:
+        assert compileall.compile_file(root / "durable_memory" / path, quiet=1)
+
+
+def test_an_edit_whose_place_is_gone_is_refused(tmp_path):
+    gone = PlantedBug(name="gone", what="", edits=[Edit("main.py", "no such text", "")], rows=[1])
+    with pytest.raises(StaleEditError, match=r"gone: main.py has the text to replace 0 times"):
+        planted(gone, tmp_path)
