@@ -140,11 +140,12 @@ counting_calls: Final[ContextVar[CallCount | None]] = ContextVar("counting_calls
 
 @dataclass(slots=True)
 class EmbeddingUsage:
-    """What calls have cost since the start of the process."""
+    """What calls have cost since the start of the process. `input_tokens`: as the provider counts, if it does."""
 
     calls: int = 0
     inputs: int = 0
     input_bytes: int = 0
+    input_tokens: int = 0
     failures: dict[EmbeddingFailure, int] = field(default_factory=dict)
     circuit_open: bool = False
     """Whether the provider has failed so often that it is left alone, and has not answered since."""

@@ -111,6 +111,7 @@ async def test_texts_get_their_vectors_in_their_order_however_many_batches_they_
     assert embedder.usage.calls == len(provider.calls) == 8
     assert embedder.usage.inputs == 21
     assert embedder.usage.input_bytes == sum(len(text) for call in provider.calls for text in call.texts)
+    assert embedder.usage.input_tokens == 8, "the provider says 1 for each call"
     assert await embedder.embed_passages([]) == []
 
 

@@ -44,6 +44,23 @@ def test_an_answer_need_not_name_its_model():
     assert read_answer(_body([1.0], model=7), count=1).model == ""
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 7, "total_tokens": 9}, 7),
+        ({"total_tokens": 9}, 9),
+        (None, 0),
+        ([], 0),
+        ({"prompt_tokens": "7"}, 0),
+        ({"prompt_tokens": True}, 0),
+        ({"prompt_tokens": -1}, 0),
+        ({"prompt_tokens": 2**63}, 0),
+    ],
+)
+def test_what_is_said_of_the_cost_counts_if_it_is_a_count(usage, tokens):
+    assert read_answer(_body([1.0], usage=usage), count=1).tokens == tokens
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_another_number_of_vectors_is_a_wrong_count(count):
     assert _failure(_body([1.0]), count) is EmbeddingFailure.WRONG_COUNT

@@ -22,5 +22,9 @@ class Meter:
         if count is not None:
             count.calls += 1
 
+    def billed(self, tokens: int) -> None:
+        """The provider says what a call has cost."""
+        self.usage.input_tokens += tokens
+
     def failed(self, failure: EmbeddingFailure) -> None:
         self.usage.failures[failure] = self.usage.failures.get(failure, 0) + 1

@@ -13,14 +13,19 @@ import numpy as np
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 
 _FLOAT_BYTES: Final = 4
+_MOST_TOKENS: Final = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`rows` in the order of the inputs, whatever order they came in. `model` as the answer names it, "" if not."""
+    """`rows` in the order of the inputs, whatever order they came in. `model` as the answer names it, "" if not.
+
+    `tokens` is what the provider says that the inputs were, 0 if it does not.
+    """
 
     rows: list[Sequence[float]]
     model: str
+    tokens: int
 
 
 def read_answer(body: bytes, *, count: int) -> Answer:
@@ -41,7 +46,14 @@ def read_answer(body: bytes, *, count: int) -> Answer:
     if by_index.keys() != set(range(count)):
         raise EmbeddingError(EmbeddingFailure.WRONG_ORDER, retryable=True)
     model = document.get("model")
-    return Answer([_row(by_index[index]) for index in range(count)], model if isinstance(model, str) else "")
+    rows = [_row(by_index[index]) for index in range(count)]
+    return Answer(rows, model if isinstance(model, str) else "", _tokens(document.get("usage")))
+
+
+def _tokens(usage: Any) -> int:
+    """What is said of the cost is not worth failing for: anything but a count is none."""
+    said = usage.get("prompt_tokens", usage.get("total_tokens")) if isinstance(usage, dict) else None
+    return said if type(said) is int and 0 < said < _MOST_TOKENS else 0
 
 
 def _row(embedding: Any) -> Sequence[float]:

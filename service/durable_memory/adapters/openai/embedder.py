@@ -176,16 +176,20 @@ class OpenAIEmbedder:
                 self._heed(error)
                 raise
             if len(body) > _INLINE_BYTES:
-                return await asyncio.to_thread(self._read, body, len(texts), dimension)
-            return self._read(body, len(texts), dimension)
+                vectors, tokens = await asyncio.to_thread(self._read, body, len(texts), dimension)
+            else:
+                vectors, tokens = self._read(body, len(texts), dimension)
+            self._meter.billed(tokens)
+            return vectors
 
-    def _read(self, body: bytes, count: int, dimension: int | None) -> list[Vector]:
+    def _read(self, body: bytes, count: int, dimension: int | None) -> tuple[list[Vector], int]:
+        """The vectors, and how many tokens they cost."""
         answer = read_answer(body, count=count)
         if self._served_model and answer.model and answer.model != self._served_model:
             raise EmbeddingError(EmbeddingFailure.WRONG_MODEL, retryable=False)
         vectors = unit_vectors(answer.rows, count=count, dimension=dimension)
         self._served_model = self._served_model or answer.model
-        return vectors
+        return vectors, answer.tokens
 
     def _heed(self, error: EmbeddingError) -> None:
         """A provider that asks for time gets it from every caller, not from this one alone."""

@@ -61,6 +61,12 @@ _COUNTERS: Final[tuple[tuple[str, str, str, _Read], ...]] = (
     ("embedding.inputs", "{text}", "Texts in those calls", _one(lambda state: state.usage.inputs)),
     ("embedding.input_bytes", "By", "Bytes of those texts", _one(lambda state: state.usage.input_bytes)),
     (
+        "embedding.input_tokens",
+        "{token}",
+        "Tokens of those texts, as the provider counts them",
+        _one(lambda state: state.usage.input_tokens),
+    ),
+    (
         "embedding.failures",
         "{failure}",
         "Failures of embedding, by reason",
