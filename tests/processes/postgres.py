@@ -66,6 +66,11 @@ class PostgresProcess:
         self.close()
 
     @property
+    def pid(self) -> int:
+        """Of the process whose children all the others are."""
+        return self._owned().pid
+
+    @property
     def is_running(self) -> bool:
         return self._child is not None and self._child.exit_code is None
 
@@ -116,6 +121,21 @@ class PostgresProcess:
         if self._account:
             os.chown(signal_file, self._account.pw_uid, self._account.pw_gid)
 
+    def keep_setting(self, name: str, value: str) -> None:
+        """Change a setting in the data folder, as ALTER SYSTEM does, for the next start. The server is stopped."""
+        quoted = value.replace("'", "''")
+        with (self._data / "postgresql.auto.conf").open("a") as file:
+            file.write(f"{name} = '{quoted}'\n")
+
+    def copy_from(self, port: int) -> None:
+        """Replace the data with a base backup of the running server on a loopback port. This server is stopped."""
+        if self._data.exists():
+            shutil.rmtree(self._data)
+        source = f"host=127.0.0.1 port={port} user={SUPERUSER}"
+        # No machine fails here, only processes: what is written need not be on the disk before the first start.
+        backup = ("--wal-method=stream", "--checkpoint=fast", "--no-sync", f"--dbname={source}")
+        self._run("pg_basebackup", f"--pgdata={self._data}", *backup)
+
     def close(self) -> None:
         """End the server if it runs, and remove its data."""
         if self._child is not None:
@@ -151,17 +171,21 @@ class PostgresProcess:
             await connection.close()
 
     def _initialise(self) -> None:
+        self._run(
+            "initdb",
+            f"--pgdata={self._data}",
+            f"--username={SUPERUSER}",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+            "--no-instructions",
+        )
+
+    def _run(self, tool: str, *arguments: str) -> None:
+        """Run a program of the server's version to its end."""
         result = subprocess.run(
-            self._unprivileged(
-                self._bindir / "initdb",
-                f"--pgdata={self._data}",
-                f"--username={SUPERUSER}",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C.UTF-8",
-                "--no-sync",
-                "--no-instructions",
-            ),
+            self._unprivileged(self._bindir / tool, *arguments),
             capture_output=True,
             text=True,
             check=False,
@@ -169,7 +193,7 @@ class PostgresProcess:
             cwd=self._folder,
         )
         if result.returncode != 0:
-            raise RuntimeError(f"initdb failed:\n{result.stdout}{result.stderr}")
+            raise RuntimeError(f"{tool} failed:\n{result.stdout}{result.stderr}")
 
     def _unprivileged(self, *argv: str | Path) -> list[str]:
         """The command as the account that PostgreSQL accepts.

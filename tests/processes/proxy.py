@@ -1,7 +1,7 @@
 """A TCP proxy on loopback that loses, delays and swallows what passes through it, as networks do."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from enum import Enum
 from types import TracebackType
@@ -37,6 +37,16 @@ def always(way: Way, chunk: bytes) -> Fate:
     return Fate.PASS
 
 
+def swallow_all(way: Way, chunk: bytes) -> Fate:
+    """Let nothing pass, and tell nobody."""
+    return Fate.SWALLOW
+
+
+def cut_all(way: Way, chunk: bytes) -> Fate:
+    """Let nothing pass, and end every connection that tries."""
+    return Fate.CUT_BEFORE
+
+
 def when(way: Way, needle: bytes, fate: Fate) -> Rule:
     """`fate` for chunks that go this way and contain `needle`."""
 
@@ -65,6 +75,8 @@ class _Link:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.writers = {Way.TO_CLIENT: client, Way.TO_SERVER: server}
         self.swallowed = asyncio.Event()
+        self.port: int = server.get_extra_info("sockname")[1]
+        """By which the server knows this connection."""
 
     def cut(self) -> None:
         for writer in self.writers.values():
@@ -113,10 +125,32 @@ class TcpProxy:
         for link in list(self._links):
             link.cut()
 
-    def swallow(self) -> None:
-        """Let nothing pass on the connections that exist, and tell nobody."""
+    def swallow(self, ports: Collection[int] | None = None) -> None:
+        """Let nothing pass on the connections that exist, and tell nobody.
+
+        With `ports`, on those alone whose peer has one of these ports in the eyes of the server: its own list of
+        clients tells them apart.
+        """
         for link in self._links:
-            link.swallowed.set()
+            if ports is None or link.port in ports:
+                link.swallowed.set()
+
+    def go_silent(self) -> None:
+        """A black hole, for the connections that exist and for new ones, until `mend`."""
+        self.rule = swallow_all
+        self.swallow()
+
+    def refuse(self) -> None:
+        """End every connection, and new ones as soon as they send anything, until `mend`."""
+        self.rule = cut_all
+        self.cut()
+
+    def mend(self) -> None:
+        """Let everything pass. Connections that were swallowed have lost bytes, and end."""
+        self.rule = always
+        for link in list(self._links):
+            if link.swallowed.is_set():
+                link.cut()
 
     def dsn(self, dsn: str) -> str:
         """The same URL by way of this proxy."""
