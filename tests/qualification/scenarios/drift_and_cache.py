@@ -1,0 +1,130 @@
+"""Row 8: what changed after it was indexed is never found by what it meant, and no vector is paid for twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
+from tests.qualification.checks.meaning import lost, misunderstood, outdated, paid_twice, worse_ranks
+from tests.qualification.scenarios.meanings import Meanings, node_id, refreshed
+from tests.qualification.scenarios.stage import Stage
+
+_SESSION: Final = "assistant"
+_MOST_MISSED: Final = 3
+_RETIRED, _REVISED, _RELABELLED, _SUPERSEDED = range(3), range(3, 6), range(6, 8), range(8, 10)
+_NOW_ABOUT: Final = (
+    "The chess club meets in the old water tower.",
+    "Parcels heavier than ten kilos are left with the neighbour.",
+    "The choir rehearses the requiem without an organ.",
+    "The swimming pool is heated by the data centre.",
+    "The tax office answers letters within six weeks.",
+)
+_MODES: Final = (RecallMode.SEMANTIC, RecallMode.HYBRID, RecallMode.AUTO)
+
+
+@dataclass(slots=True)
+class _Course:
+    """What is known on the way."""
+
+    stage: Stage
+    memory: MemoryNamespace
+    meanings: Meanings
+    session: MemorySession
+    paid: list[tuple[str, int, int]] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    asked: int = 0
+
+    async def refresh(self, what: str, new: int, *, rebuild: bool = False) -> None:
+        receipt = await refreshed(self.memory, _SESSION, rebuild=rebuild)
+        self.paid.append((what, new, receipt.work.provider_inputs))
+
+    async def look(self, when: str, gone: dict[str, str], kept: dict[str, str]) -> None:
+        """Ask every question in every mode."""
+        for mode in _MODES:
+            answers = await self.meanings.ask(self.session, mode)
+            self.asked += len(answers)
+            self.stale += outdated(answers, gone, f"{when}, {mode}")
+            self.missing += lost(answers, kept, f"{when}, {mode}")
+
+
+class DriftAndCache:
+    row = 8
+    name = "drift_and_cache"
+    promise = "cache hits against rebuilds; no record ever outside its namespace's partition"
+    needs_faults = True
+
+    async def run(self, stage: Stage) -> None:
+        async with stage.cluster.client(f"{stage.prefix}drift") as client:
+            session = await client.open_session(_SESSION, max_results=5)
+            await client.set_schedule()  # from here on the index moves only when it is told to
+            course = _Course(stage, client, Meanings.of(stage.cluster, client), session)
+            await self._drift(course)
+            await self._rebuild(course)
+        stage.found("no outdated meaning is found", course.asked, course.stale)
+        stage.found("what is still there is found", course.asked, course.missing)
+        stage.found("the order is the same after each rebuild", course.asked, course.moved)
+        stage.found("only new texts are embedded", len(course.paid), paid_twice(course.paid))
+        stage.result.figures["questions_asked"] = course.asked
+        stage.result.figures["texts_embedded"] = sum(given for _, _, given in course.paid)
+
+    async def _drift(self, course: _Course) -> None:
+        meanings, memory = course.meanings, course.memory
+        cited = await meanings.remember()
+        await course.refresh("first build", len(cited))
+        answers = await meanings.ask(course.session, RecallMode.SEMANTIC)
+        missed = misunderstood(answers, meanings.right, most=_MOST_MISSED)
+        course.stage.found("the model understands", len(answers), missed)
+
+        texts = iter(_NOW_ABOUT)
+        for number in _RETIRED:
+            await memory.retire(cited[number])
+        for number, text in zip(_REVISED, islice(texts, len(_REVISED)), strict=True):
+            await memory.revise(cited[number], content=meanings.worded(text))
+        for number in _RELABELLED:
+            await memory.revise(cited[number], labels={"looked-at": "yes"})
+        for number, text in zip(_SUPERSEDED, texts, strict=True):
+            await memory.supersede(cited[number], meanings.worded(text))
+
+        changed = [*_RETIRED, *_REVISED, *_SUPERSEDED]
+        gone = {f"q{number}": node_id(number) for number in changed}
+        kept = {key: found for key, found in meanings.right.items() if key not in gone}
+        kept = {key: found for key, found in kept.items() if found in answers[key]}
+        await course.look("before the refresh", gone, kept)
+        await course.refresh("refresh after changes", len(_REVISED) + len(_SUPERSEDED))
+        ended = {f"q{number}": node_id(number) for number in [*_RETIRED, *_SUPERSEDED]}
+        await course.look("after the refresh", ended, kept)
+
+    async def _rebuild(self, course: _Course) -> None:
+        """Everything that can make an index anew gives the same answers, for nothing."""
+        stage, meanings = course.stage, course.meanings
+        before = await meanings.ask(course.session, RecallMode.SEMANTIC)
+        right = {question: answer[0] for question, answer in before.items() if answer}
+
+        async def compare(what: str) -> None:
+            answers = await meanings.ask(course.session, RecallMode.SEMANTIC)
+            course.asked += len(answers)
+            course.moved += [f"{what}: {problem}" for problem in worse_ranks(before, answers, right)]
+
+        await course.refresh("rebuild", 0, rebuild=True)
+        await compare("rebuild")
+        await course.memory.clear_partition()
+        await course.refresh("refresh after it was cleared", 0)
+        await compare("cleared")
+        for server in stage.cluster.servers:
+            await server.kill9()
+            await server.start()
+            stage.result.faults["server_kill9"] += 1
+        await stage.cluster.wait_healthy(60.0)
+        await compare("servers killed")
+        await stage.cluster.redis.restart_empty_everywhere()
+        stage.result.faults["index_lost"] += 1
+        await stage.cluster.redis.wait_settled()
+        await course.refresh("refresh after the index was lost", 0)
+        await compare("index lost")
+
+
+SCENARIO: Final = DriftAndCache()

@@ -1,0 +1,129 @@
+"""Row 7: a real provider with a real model: who it is, what it costs, and that what was found stays found."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
+from tests.processes.proxy import Fate, TcpProxy, Way
+from tests.qualification.checks.meaning import lost, misunderstood, several_identities, worse_ranks
+from tests.qualification.report.results import distribution
+from tests.qualification.report.timeline import Series, Timeline
+from tests.qualification.scenarios.meanings import Meanings, indexed
+from tests.qualification.scenarios.stage import Stage
+
+_SESSION: Final = "assistant"
+_MOST_MISSED: Final = 3
+_TOKENS: Final = re.compile(rb'"prompt_tokens":\s*(\d+)')
+
+
+class EmbeddingProvider:
+    row = 7
+    name = "embedding_provider"
+    promise = (
+        "an OpenAI-compatible server with a real model: identity recorded, latency and token distributions kept, "
+        "recall rank of paraphrases kept"
+    )
+    needs_faults = True
+
+    async def run(self, stage: Stage) -> None:
+        cluster, result = stage.cluster, stage.result
+        seen: dict[str, list[str]] = {}
+        with _watched(cluster.embedding.proxy, cluster.timeline) as tokens:
+            async with cluster.client(f"{stage.prefix}provider") as client:
+                session = await client.open_session(_SESSION, max_results=5)
+                meanings = Meanings.of(cluster, client)
+                await meanings.remember()
+                await indexed(client)
+                await _identify(stage, client, session, seen, "at first")
+                before, seconds = await _timed(stage, meanings, session)
+                missed = misunderstood(before, meanings.right, most=_MOST_MISSED)
+                stage.found("the model understands", len(before), missed)
+                result.figures["right_answer_first"] = len(meanings.right) - len(
+                    misunderstood(before, meanings.right, most=0)
+                )
+                result.figures["questions"] = len(meanings.right)
+
+                await cluster.embedding.kill9()
+                result.faults["embedding_kill9"] += 1
+                away = await meanings.ask(session, RecallMode.AUTO)
+                known = {question: answer[0] for question, answer in before.items() if answer}
+                stage.found(
+                    "with the provider away questions that were asked before are answered as before",
+                    len(away),
+                    lost(away, known, "provider away"),
+                )
+                await cluster.embedding.start()
+                for server in cluster.servers:
+                    await server.kill9()
+                    await server.start()
+                    result.faults["server_kill9"] += 1
+                await cluster.wait_healthy(60.0)
+                await _identify(stage, client, session, seen, "after restarts")
+                after, again = await _timed(stage, meanings, session)
+                stage.found("paraphrases keep their rank", len(after), worse_ranks(before, after, meanings.right))
+        stage.found("there is one identity", sum(map(len, seen.values())), several_identities(seen))
+        for name, values, unit in (("question", seconds + again, "s"), ("tokens_per_call", tokens, "token")):
+            measured = distribution(values, unit)
+            if measured is not None:
+                result.distributions[name] = measured
+        stage.found("tokens are counted", len(tokens), [] if sum(tokens) else ["no call said what it cost"])
+        result.caveats.append("One model on this machine's processor; latencies of a remote provider are its own.")
+
+
+async def _identify(
+    stage: Stage, memory: MemoryNamespace, session: MemorySession, seen: dict[str, list[str]], when: str
+) -> None:
+    """Who makes the vectors, as everybody says who knows."""
+    for server in stage.cluster.servers:
+        async with stage.cluster.client(f"{stage.prefix}provider", address=server.address) as direct:
+            generations = (await direct.server_info()).semantic_generations
+            seen[f"server {server.index}, {when}"] = [one.authority_digest for one in generations]
+    status = await memory.get_index_status()
+    assert status.last_receipt is not None
+    seen[f"status, {when}"] = [status.generation.authority_digest]
+    seen[f"receipt, {when}"] = [status.last_receipt.authority_digest]
+    bound = session.info.binding.semantic_generation
+    seen[f"session, {when}"] = [] if bound is None else [bound.authority_digest]
+    stage.result.figures["model"] = status.generation.model
+    stage.result.figures["dimension"] = status.generation.dimension
+
+
+async def _timed(stage: Stage, meanings: Meanings, session: MemorySession) -> tuple[dict[str, list[str]], list[float]]:
+    """What each question finds, and how many seconds each took."""
+    answers: dict[str, list[str]] = {}
+    seconds = []
+    for number in meanings.numbers:
+        began = time.monotonic()
+        answers |= await meanings.ask(session, RecallMode.SEMANTIC, [number])
+        seconds.append(time.monotonic() - began)
+        stage.timeline.sample(Series.EMBEDDING_SECONDS, seconds[-1], key="question")
+        stage.result.operations.attempts["ActiveRecall", "ok"] += 1
+    return answers, seconds
+
+
+@contextmanager
+def _watched(proxy: TcpProxy, timeline: Timeline) -> Iterator[list[int]]:
+    """What each call cost in tokens, as the provider says in its answers on the wire."""
+    tokens: list[int] = []
+    rule = proxy.rule
+
+    def reading(way: Way, chunk: bytes) -> Fate:
+        if way is Way.TO_CLIENT:
+            for count in _TOKENS.findall(chunk):
+                tokens.append(int(count))
+                timeline.sample(Series.EMBEDDING_TOKENS, tokens[-1])
+        return rule(way, chunk)
+
+    proxy.rule = reading
+    try:
+        yield tokens
+    finally:
+        proxy.rule = rule
+
+
+SCENARIO: Final = EmbeddingProvider()

@@ -1,0 +1,96 @@
+"""What the scenarios of recall by meaning share: memories and questions, refreshes that come through, and rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from durable_memory_client import Citation, MemoryNamespace, MemorySession, RecallMode, RefreshReceipt
+from durable_memory_client.errors import (
+    DependencyUnavailableError,
+    LeaseFencedError,
+    LeaseHeldError,
+    MemoryUnavailableError,
+    NotServingError,
+)
+from tests.processes.polling import wait_until_async
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.scenarios.paraphrases import PAIRS
+
+REFRESH_SECONDS = 60.0
+_PASSING = (
+    DependencyUnavailableError,
+    LeaseFencedError,
+    LeaseHeldError,
+    MemoryUnavailableError,
+    NotServingError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """The memories of one namespace, each with a question by another wording; all contain the canary."""
+
+    memory: MemoryNamespace
+    canary: str
+    numbers: Sequence[int]
+
+    @classmethod
+    def of(cls, cluster: Cluster, memory: MemoryNamespace, count: int = len(PAIRS)) -> Meanings:
+        return cls(memory, cluster.canary, range(count))
+
+    @property
+    def right(self) -> Mapping[str, str]:
+        """The node of each question."""
+        return {f"q{number}": node_id(number) for number in self.numbers}
+
+    def worded(self, text: str) -> str:
+        return f"{text} ({self.canary})"
+
+    async def remember(self) -> dict[int, Citation]:
+        """All of them; their citations by number."""
+        return {
+            number: (await self.memory.remember(self.worded(PAIRS[number][0]), node_id=node_id(number))).citation
+            for number in self.numbers
+        }
+
+    async def ask(
+        self, session: MemorySession, mode: RecallMode | None = None, numbers: Iterable[int] | None = None
+    ) -> dict[str, list[str]]:
+        """What each question finds by meaning, best first."""
+        answers = {}
+        for number in self.numbers if numbers is None else numbers:
+            recall = await session.recall(self.worded(PAIRS[number][1]), mode=mode)
+            answers[f"q{number}"] = [hit.node_id for hit in recall if hit.semantic is not None]
+        return answers
+
+
+def node_id(number: int) -> str:
+    return f"meaning-{number}"
+
+
+async def refreshed(memory: MemoryNamespace, session_id: str, *, rebuild: bool = False) -> RefreshReceipt:
+    """The receipt of a refresh that began when nobody else held the lease and everything it needs was there."""
+    receipts: list[RefreshReceipt] = []
+
+    async def comes_through() -> bool:
+        try:
+            receipts.append(await memory.refresh_semantic_recall(session_id, rebuild=rebuild).wait())
+        except _PASSING:
+            return False
+        return True
+
+    await wait_until_async(comes_through, REFRESH_SECONDS, what="a refresh comes through")
+    return receipts[0]
+
+
+async def indexed(memory: MemoryNamespace) -> None:
+    """Return when every ACTIVE memory has a vector."""
+
+    async def is_indexed() -> bool:
+        try:
+            return (await memory.get_index_status()).unindexed_active_count == 0
+        except _PASSING:
+            return False
+
+    await wait_until_async(is_indexed, REFRESH_SECONDS, what="all of it is indexed")
