@@ -33,7 +33,8 @@ class ServerProcess:
     ``store`` is a store URL: ``memory:``, ``sqlite:///path/file.db`` or ``postgresql://...``. ``args`` are
     further flags of ``serve``; ``env`` adds to the environment, from which the caller's own DURABLE_MEMORY_*
     are taken out. It makes no vectors unless ``env`` names a provider. Address and store stay the same over
-    kill9, terminate and restart; ``log`` collects the output of all of them.
+    kill9, terminate and restart; ``log`` collects the output of all of them. ``service_root`` is a folder with
+    another package durable_memory, which is served instead of this checkout's.
     """
 
     def __init__(
@@ -43,14 +44,16 @@ class ServerProcess:
         *,
         args: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        service_root: Path | None = None,
     ) -> None:
+        source_roots = (*([service_root] if service_root else []), *_SOURCE_ROOTS)
         self.address = f"127.0.0.1:{free_port()}"
         self.store = store
         self.log = log
         self._args = tuple(args)
         self._env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")},
-            "PYTHONPATH": os.pathsep.join(map(str, _SOURCE_ROOTS)),
+            "PYTHONPATH": os.pathsep.join(map(str, source_roots)),
             "PYTHONUNBUFFERED": "1",
             "DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "none",
             **(env or {}),
