@@ -190,8 +190,12 @@ def _cluster(ports: Sequence[int], health_interval: str) -> Mapping[str, Any]:
         "connect_timeout": "1s",
         "lb_policy": "ROUND_ROBIN",
         "health_checks": [health_check],
-        # No server that is known to be unwell gets a call, also if all are.
-        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "common_lb_config": {
+            # No server that is known to be unwell gets a call, also if all are.
+            "healthy_panic_threshold": {"value": 0},
+            # Otherwise it is told up to a second later, if another one came or went just before.
+            "update_merge_window": "0s",
+        },
         "circuit_breakers": {"thresholds": [limits]},
         "typed_extension_protocol_options": {_HTTP_OPTIONS: protocol},
         "load_assignment": {

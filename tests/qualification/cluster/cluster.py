@@ -254,11 +254,14 @@ class Cluster:
         }
 
     def _roles(self) -> Mapping[str, str | None]:
-        stores = (self.postgres, self.redis)
+        try:
+            redis_primary = self.redis.primary
+        except RuntimeError:
+            redis_primary = None
+        primaries = (self.postgres.primary, redis_primary)
         return {
-            node.name: None if not node.is_running else "primary" if node is store.primary else "standby"
-            for store in stores
-            for node in store.nodes
+            node.name: None if not node.is_running else "primary" if node in primaries else "standby"
+            for node in (*self.postgres.nodes, *self.redis.nodes)
         }
 
     async def _lines(self) -> list[str]:

@@ -10,14 +10,14 @@ from typing import Final, Self
 
 from tests.qualification.report.timeline import Event, Lane, Timeline
 
-_INTERVAL_SECONDS: Final = 0.1
+_INTERVAL_SECONDS: Final = 0.25
 
 Roles = Callable[[], Mapping[str, str | None]]
-"""What each process is now, by name; None: it does not run."""
+"""What each process is now, by name; None: it does not run. It is called in a thread, and may take its time."""
 
 
 class RoleWatch:
-    """Looks again and again while it is open; what lasts less than a tenth of a second may be missed."""
+    """Looks again and again while it is open; what lasts less than a quarter of a second may be missed."""
 
     def __init__(self, timeline: Timeline, roles: Roles) -> None:
         self._timeline = timeline
@@ -26,7 +26,7 @@ class RoleWatch:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self.look()
+        await self.look()
         self._task = asyncio.create_task(self._run(), name="role-watch")
         return self
 
@@ -39,9 +39,9 @@ class RoleWatch:
         for name in list(self._open):
             self._end(name)
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """End what is over, and begin what is new."""
-        for name, role in self._roles().items():
+        for name, role in (await asyncio.to_thread(self._roles)).items():
             event = self._open.get(name)
             if event is not None and event.label != role:
                 self._end(name)
@@ -55,4 +55,4 @@ class RoleWatch:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_INTERVAL_SECONDS)
-            self.look()
+            await self.look()

@@ -54,6 +54,8 @@ class ServerNode:
             env={
                 **{f"DURABLE_MEMORY_SERVER_{name.upper()}": str(value) for name, value in settings.items()},
                 "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={self.name}",
+                # A killed server takes along the spans that it has not sent.
+                "OTEL_BSP_SCHEDULE_DELAY": "500",
                 "OMP_NUM_THREADS": "1",
                 # Whatever the machine's proxy is for, it is not for what listens on loopback.
                 "NO_PROXY": "127.0.0.1,localhost",

@@ -1,0 +1,56 @@
+"""The collector that the qualification gives its servers: it knows what each of them sent, and keeps every byte."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from durable_memory_client import MemoryClient
+from tests.conftest import StartServer
+from tests.processes.otlp_receiver import OtlpReceiver
+from tests.processes.polling import wait_until_async
+from tests.processes.server import ServerProcess
+
+_CALLS = "rpc.server.call.duration"
+_REMEMBER = "durablememory.v1.MemoryService/Remember"
+
+
+@pytest.fixture
+async def receiver(tmp_path: Path) -> AsyncIterator[OtlpReceiver]:
+    async with OtlpReceiver(tmp_path / "otlp.bin") as receiver:
+        yield receiver
+
+
+async def test_it_keeps_what_two_lives_of_a_server_counted_and_did(receiver: OtlpReceiver, start_server: StartServer):
+    environment = {
+        "DURABLE_MEMORY_SERVER_TELEMETRY_OTLP_ENDPOINT": receiver.endpoint,
+        "DURABLE_MEMORY_SERVER_TELEMETRY_METRICS_INTERVAL_SECONDS": "0.2",
+        "OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=server-7",
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
+    server = await asyncio.to_thread(start_server, "memory:", env=environment)
+    await _remember(server, 3)
+    assert await asyncio.to_thread(server.terminate) == 0
+    await asyncio.to_thread(server.start)
+    await _remember(server, 2)
+
+    def counted() -> float:
+        return receiver.total(_CALLS, rpc_method="Remember")
+
+    await wait_until_async(lambda: counted() == 5, what=lambda: f"five calls, {counted()} so far")
+    await wait_until_async(lambda: len(list(receiver.spans(_REMEMBER))) == 5, what="five spans")
+    lives = [one for one in receiver.histogram(_CALLS) if one.attributes["rpc.method"] == "Remember"]
+    assert [(one.instance, one.count) for one in lives] == [("server-7", 3), ("server-7", 2)]
+    assert {span.instance for span in receiver.spans()} == {"server-7"}
+    assert not any(span.failed for span in receiver.spans(_REMEMBER))
+    active = receiver.metric_values("durable_memory.rpc.active_calls", instance="server-7")
+    assert active
+    assert not receiver.metric_values("durable_memory.rpc.active_calls", instance="server-8")
+    assert b"server-7" in receiver.raw_bytes
+
+
+async def _remember(server: ServerProcess, count: int) -> None:
+    async with MemoryClient(server.address, tenant="acme", principal="user-1", scope="default") as client:
+        for number in range(count):
+            await client.remember(f"Kettle {number} boils water.")
