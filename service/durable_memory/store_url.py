@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from durable_memory.adapters.postgres.hosts import Target
 
 _FORMS: Final = (
-    "sqlite:///relative/path.db, sqlite:////absolute/path.db, postgresql://user@host:5432/database, or memory:"
+    "sqlite:///relative/path.db, sqlite:////absolute/path.db, postgresql://user@host:5432/database "
+    "(or several: host1,host2:5433), or memory:"
 )
 
 
@@ -31,16 +36,30 @@ class SqliteUrl:
 
 @dataclass(frozen=True, slots=True)
 class PostgresUrl:
-    """A database for any number of server processes. `str` shows neither password nor options."""
+    """A database for any number of server processes. It may name several hosts, of which the primary is used.
+
+    `str` shows the hosts, and neither password nor options. Raises: ValueError for a URL that cannot be used.
+    """
 
     dsn: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        _parse(self.dsn)
+
     def __str__(self) -> str:
-        scheme, _, rest = self.dsn.partition("://")
+        scheme, _, rest = _parse(self.dsn).dsn.partition("://")
         location, _, _ = rest.partition("?")
         credentials, at, place = location.rpartition("@")
         user = credentials.partition(":")[0]
-        return f"{scheme}://{user}{at}{place}"
+        hosts = ",".join(quote(str(host), safe=":[]") for host in _parse(self.dsn).hosts)
+        return f"{scheme}://{user}{at}{hosts}{place}"
+
+
+def _parse(dsn: str) -> Target:
+    # Who uses another store has no need of the driver.
+    from durable_memory.adapters.postgres.hosts import parse_target
+
+    return parse_target(dsn)
 
 
 StoreUrl = MemoryUrl | SqliteUrl | PostgresUrl
@@ -56,5 +75,8 @@ def parse_store_url(text: str) -> StoreUrl:
             case "sqlite" if rest.startswith("///") and len(rest) > len("///"):
                 return SqliteUrl(Path(rest.removeprefix("///")))
             case "postgresql" | "postgres" if rest.startswith("//") and len(rest) > len("//"):
-                return PostgresUrl(text)
+                try:
+                    return PostgresUrl(text)
+                except ValueError as error:
+                    raise ValueError(f"{error}. A store URL is {_FORMS}") from None
     raise ValueError(f"is no store URL: give {_FORMS}")

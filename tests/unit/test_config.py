@@ -256,12 +256,36 @@ def test_what_is_no_store_url_is_refused_with_the_forms_there_are(text):
     [
         ("postgresql://u:p@h:1/d?sslmode=require", "postgresql://u@h:1/d"),
         ("postgresql://u:p%40x@h1:1,h2:2/d", "postgresql://u@h1:1,h2:2/d"),
-        ("postgresql:///d?host=/run", "postgresql:///d"),
+        ("postgresql:///d?host=/run", "postgresql://%2Frun/d"),
+        ("postgresql://u:p@/d?host=h1,h2&port=1,2&password=p", "postgresql://u@h1:1,h2:2/d"),
+        ("postgresql://u:p@[::1]:1,h2,[2001:db8::2]/d", "postgresql://u@[::1]:1,h2,[2001:db8::2]/d"),
+        ("postgresql://u:p@h1,h2/d?target_session_attrs=read-write", "postgresql://u@h1,h2/d"),
         ("postgresql://h/d", "postgresql://h/d"),
     ],
 )
 def test_a_database_is_shown_without_password_and_options(dsn, shown):
     assert str(PostgresUrl(dsn)) == shown
+
+
+@pytest.mark.parametrize(
+    ("dsn", "problem"),
+    [
+        ("postgresql://u:s3cret@h1,h2/d?target_session_attrs=standby", "another server than the primary"),
+        ("postgresql://u:s3cret@h1,h2/d?target_session_attrs=prefer-standby", "another server than the primary"),
+        ("postgresql://u:s3cret@h1,h2/d?target_session_attrs=s3cret", "another server than the primary"),
+        ("postgresql://u:s3cret@h1:x/d", "a port that is no number"),
+        ("postgresql://u:s3cret@::1/d", "a host without a name"),
+        ("postgresql://u:s3cret@h1,,h2/d", "a host without a name"),
+        ("postgresql://u:s3cret@h1,h2/d?port=1,2,3", "another number of ports"),
+        ("postgresql://u:s3@cret@h/d", "percent-encoded"),
+        ("postgresql://u:s3cret?x@h/d", "options"),
+        ("postgresql://u@h/d?s3cret", "options"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_refused_with_the_reason_and_without_its_password(dsn, problem):
+    with pytest.raises(ValueError, match=problem) as caught:
+        parse_store_url(dsn)
+    assert "s3" not in str(caught.value)
 
 
 def test_the_version_is_that_of_the_distribution():

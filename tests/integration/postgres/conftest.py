@@ -7,8 +7,18 @@ import pytest
 
 from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
 from durable_memory.adapters.runtime import SystemIds
+from durable_memory.domain.errors import DomainError
 
 OpenStore = Callable[..., Awaitable[PostgresStore]]
+
+
+async def answers(store: PostgresStore) -> bool:
+    """Whether the store does; it finds a database that comes back by itself, within a moment."""
+    try:
+        await store.check()
+    except DomainError:
+        return False
+    return True
 
 
 @pytest.fixture

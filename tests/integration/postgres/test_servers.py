@@ -8,7 +8,7 @@ import pytest
 
 from durable_memory.adapters.postgres.migrations import migrate
 from durable_memory.domain.errors import DomainError, Reason
-from tests.integration.postgres.conftest import OpenStore
+from tests.integration.postgres.conftest import OpenStore, answers
 from tests.integration.postgres.plans import NAMESPACE, create
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
@@ -45,6 +45,7 @@ async def test_a_killed_server_loses_nothing_acknowledged_and_the_store_recovers
     await asyncio.wait_for(waiter, 20)
 
     await asyncio.to_thread(postgres.restart)
+    await wait_until_async(lambda: answers(store), what="the server is found again")
     nodes = await store.current_nodes(NAMESPACE, [*acknowledged, *unknown])
     assert set(acknowledged) <= set(nodes)
     head = await store.head(NAMESPACE)

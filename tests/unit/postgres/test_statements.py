@@ -36,6 +36,6 @@ def test_statements_are_whole():
 def test_every_statement_about_a_namespace_names_it():
     without = {name for name, text in STATEMENTS.items() if "namespace_key" not in text}
     assert without == {
-        "server", "schema_migrations", "schema_version", "page_token_keys", "lock_page_token_keys",
+        "server", "server_role", "schema_migrations", "schema_version", "page_token_keys", "lock_page_token_keys",
         "mint_page_token_key", "vouch", "notify", "served_generation", "record_generation",
     }  # fmt: skip

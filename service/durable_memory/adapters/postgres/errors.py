@@ -42,6 +42,13 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, LOST) and not isinstance(error, asyncpg.QueryCanceledError | TimeoutError | ValueError)
 
 
+def is_away(error: BaseException) -> bool:
+    """Whether a connection that failed so says that the database is away: not that a URL or a schema is wrong."""
+    if isinstance(error, DomainError):
+        return error.reason is Reason.DEPENDENCY_UNAVAILABLE
+    return isinstance(error, (*LOST, *_UNUSABLE)) and not isinstance(error, asyncpg.ClientConfigurationError)
+
+
 def translated(error: Exception) -> Exception:
     """The domain error for what was raised before a commit was sent; a programming error stays what it is."""
     if isinstance(error, asyncpg.LockNotAvailableError):

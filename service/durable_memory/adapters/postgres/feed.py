@@ -7,19 +7,20 @@ whoever waits asks again after a while. One connection per process listens and s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 import asyncpg
 import structlog
-from asyncpg.connect_utils import SessionAttribute
 
 from durable_memory.adapters.change_signal import ChangeSignal
+from durable_memory.adapters.postgres.connecting import Connector, Session
 from durable_memory.adapters.postgres.errors import LOST, domain_errors
 from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
-from durable_memory.ports.runtime import Ids
+from durable_memory.domain.errors import DomainError
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -31,17 +32,20 @@ _KEYS_PER_MESSAGE: Final = 120
 _PAUSE_SECONDS: Final = 0.01
 _SILENCE_SECONDS: Final = 15.0
 _FIRST_BACKOFF_SECONDS: Final = 0.1
-_LAST_BACKOFF_SECONDS: Final = 5.0
+_LAST_BACKOFF_SECONDS: Final = 2.0
 
 
 class ChangeFeed:
     """Tells this process's `signal` what others committed, and others what this one did."""
 
-    def __init__(self, dsn: str, settings: PostgresSettings, signal: ChangeSignal, ids: Ids) -> None:
-        self._dsn = dsn
+    def __init__(
+        self, connector: Connector, settings: PostgresSettings, signal: ChangeSignal, jitter: Callable[[], float]
+    ) -> None:
+        self._connector = connector
         self._settings = settings
         self._signal = signal
-        self._ids = ids
+        self._jitter = jitter
+        self._connection: Session | None = None
         self._changed: dict[bytes, None] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -60,13 +64,18 @@ class ChangeFeed:
             task.cancel()
             await asyncio.wait({task})
 
+    def renew(self) -> None:
+        """Listen on another connection: this one's server may not be the one where changes are committed."""
+        if self._connection is not None:
+            self._connection.terminate()
+
     def changed(self, key: bytes) -> None:
         """Tell everybody, here at once and elsewhere soon."""
         self._signal.notify(key)
         self._changed[key] = None
         self._wake.set()
 
-    async def _run(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _run(self, connection: Session) -> None:
         while True:
             try:
                 await self._serve(connection)
@@ -80,22 +89,19 @@ class ChangeFeed:
             # What was missed meanwhile is not known.
             self._signal.notify_all()
 
-    async def _connect_again(self) -> asyncpg.Connection[asyncpg.Record]:
+    async def _connect_again(self) -> Session:
         backoff = _FIRST_BACKOFF_SECONDS
         while True:
-            # Jitter keeps processes from coming back all at once.
-            await asyncio.sleep(backoff * (0.5 + int(self._ids.random_hex(2), 16) / 0x1FFFE))
+            await self._connector.wait_reachable()
+            await asyncio.sleep(backoff * self._jitter())
             try:
                 return await self._connect()
-            except (asyncpg.PostgresError, *LOST):
+            except (DomainError, asyncpg.PostgresError, *LOST):
                 backoff = min(backoff * 2, _LAST_BACKOFF_SECONDS)
 
-    async def _connect(self) -> asyncpg.Connection[asyncpg.Record]:
-        connection = await asyncpg.connect(
-            self._dsn,
-            timeout=self._settings.connect_timeout_seconds,
+    async def _connect(self) -> Session:
+        connection = await self._connector.connect(
             command_timeout=self._settings.connect_timeout_seconds,
-            target_session_attrs=SessionAttribute.primary,
             # A notification is worth no wait for the disk.
             server_settings={**connection_settings(self._settings), "synchronous_commit": "off"},
         )
@@ -105,9 +111,10 @@ class ChangeFeed:
         except BaseException:
             connection.terminate()
             raise
+        self._connection = connection
         return connection
 
-    async def _serve(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    async def _serve(self, connection: Session) -> None:
         while not connection.is_closed():
             self._wake.clear()
             keys = list(self._changed)[:_KEYS_PER_MESSAGE]

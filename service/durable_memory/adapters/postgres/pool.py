@@ -7,16 +7,15 @@ ever set for a session, so that giving a connection back needs no round trip to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
-from asyncpg.connect_utils import SessionAttribute
 from asyncpg.pool import PoolConnectionProxy
 
+from durable_memory.adapters.postgres.connecting import Connector, Session
 from durable_memory.adapters.postgres.errors import LOST, domain_errors, overloaded
-from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import DomainError, not_serving
@@ -59,11 +58,24 @@ def connection_settings(settings: PostgresSettings) -> dict[str, str]:
 class ConnectionPool:
     """At most `size` connections; whoever comes later waits in order, and not for ever."""
 
-    def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, *, size: int) -> None:
-        self._dsn = dsn
+    def __init__(
+        self,
+        connector: Connector,
+        settings: PostgresSettings,
+        *,
+        size: int,
+        silence_timeout_seconds: float | None = None,
+        on_silence: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_silence` is called when a connection brings no answer at all, not even to the simplest question.
+
+        Without `silence_timeout_seconds`, that of `settings` counts.
+        """
+        self._connector = connector
         self._settings = settings
-        self._primary = primary
         self._size = size
+        self._silence_timeout_seconds = silence_timeout_seconds or settings.silence_timeout_seconds
+        self._on_silence = on_silence
         self._slots = asyncio.Semaphore(size)
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._expiring: asyncio.Task[None] | None = None
@@ -72,15 +84,12 @@ class ConnectionPool:
     async def open(self) -> None:
         """Connections are made when they are needed."""
         self._pool = await asyncpg.create_pool(
-            self._dsn,
             min_size=0,
             max_size=self._size,
-            timeout=self._settings.connect_timeout_seconds,
-            command_timeout=self._settings.silence_timeout_seconds,
+            connect=self._connect,
+            command_timeout=self._silence_timeout_seconds,
             max_cached_statement_lifetime=0,
-            target_session_attrs=SessionAttribute.primary,
             server_settings=connection_settings(self._settings),
-            init=self._init,
             reset=_keep,
         )
 
@@ -110,6 +119,8 @@ class ConnectionPool:
 
         Raises: OVERLOADED if none is free in time, DEPENDENCY_UNAVAILABLE, NOT_SERVING.
         """
+        if self._slots.locked():  # those that have one may wait for an answer that does not come
+            self._connector.require_reachable()
         try:
             async with asyncio.timeout(self._settings.acquire_timeout_seconds):
                 await self._slots.acquire()
@@ -168,15 +179,18 @@ class ConnectionPool:
         """
         try:
             await connection.execute("SELECT", timeout=self._settings.rollback_timeout_seconds)
-        except (asyncpg.PostgresError, *LOST):
+        except (asyncpg.PostgresError, *LOST) as error:
             with suppress(asyncpg.InterfaceError):  # it has ended already
                 connection.terminate()
+            if isinstance(error, TimeoutError):
+                self._on_silence()
 
-    async def _init(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        server = await connection.fetchrow(_SERVER)
-        if server is not None:
-            self._primary.check(server)
-            self._primary.history_id = server["history_id"]
+    def doubt(self) -> None:
+        """The primary does not commit: have all hosts asked before the next connection is made."""
+        self._connector.doubt()
+
+    async def _connect(self, *_: Any, **options: Any) -> Session:
+        return await self._connector.connect(look=_SERVER, **options)
 
 
 async def _over(tasks: Collection[asyncio.Task[None]]) -> None:

@@ -12,7 +12,11 @@ class PostgresSettings:
     One namespace has at most one connection for change sets and `namespace_connections` for admissions and uses at a
     time, with `namespace_queue` calls of each sort waiting behind them. A commit may take `commit_timeout_seconds`,
     and no longer than `commit_grace_seconds` once its caller has gone; after that its outcome counts as unknown.
-    `silence_timeout_seconds` is for a connection that does not even bring the server's own timeout.
+    `silence_timeout_seconds` is for a connection that does not even bring the server's own timeout;
+    `head_timeout_seconds` is the same for the one query that every recall waits for.
+
+    Of several hosts, the one that was the primary last has `host_patience_seconds` before all are asked, and once one
+    takes writes the others have `other_hosts_seconds` to say that they were promoted later.
     """
 
     write_connections: int = 8
@@ -20,10 +24,13 @@ class PostgresSettings:
     namespace_connections: int = 2
     namespace_queue: int = 64
     connect_timeout_seconds: float = 5.0
+    host_patience_seconds: float = 1.0
+    other_hosts_seconds: float = 0.5
     acquire_timeout_seconds: float = 5.0
     lock_timeout_seconds: float = 5.0
     statement_timeout_seconds: float = 15.0
     silence_timeout_seconds: float = 20.0
+    head_timeout_seconds: float = 3.0
     idle_in_transaction_timeout_seconds: float = 15.0
     commit_timeout_seconds: float = 10.0
     commit_grace_seconds: float = 2.0

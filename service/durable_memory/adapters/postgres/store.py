@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from durable_memory.adapters.change_signal import ChangeSignal
+from durable_memory.adapters.postgres.connecting import Connector
 from durable_memory.adapters.postgres.errors import domain_errors
 from durable_memory.adapters.postgres.feed import ChangeFeed
 from durable_memory.adapters.postgres.heads import Heads
@@ -26,6 +27,8 @@ from durable_memory.ports.store import Lock, NamespaceCopy, Outcome, Plan
 
 T = TypeVar("T")
 
+_SILENCES_APART_SECONDS: Final = 1.0
+
 
 class PostgresStore(Reading):
     """`Store` over a database that `migrate` has brought to the current schema.
@@ -34,26 +37,30 @@ class PostgresStore(Reading):
     """
 
     def __init__(self, dsn: str, *, ids: Ids, settings: PostgresSettings | None = None) -> None:
-        """`dsn` is a postgresql:// URL as libpq takes it; it may name several hosts, of which the primary is used."""
+        """`dsn` is a postgresql:// URL as libpq takes it; it may name several hosts, of which the primary is used.
+
+        Raises: ValueError for a URL that cannot be used.
+        """
         self._settings = settings or PostgresSettings()
-        self._dsn = dsn
         self._ids = ids
         self._primary = Primary(self._on_promotion)
+        self._connector = Connector(dsn, self._settings, self._primary, self._jitter)
+        self._silent_at = 0.0
         self._writers = self._connections(self._settings.write_connections)
         self._readers = self._connections(self._settings.read_connections)
-        self._head_readers = self._connections(1)
+        self._head_readers = self._connections(1, self._settings.head_timeout_seconds)
         super().__init__(self._readers)
         self._head_reading = Reading(self._head_readers)
         self._heads = Heads(self._read_heads)
         self._transactions = Transactions(self._writers, self._settings, self._empty_head)
         self._signal = ChangeSignal(self._settings.change_poll_seconds)
-        self._feed = ChangeFeed(dsn, self._settings, self._signal, ids)
+        self._feed = ChangeFeed(self._connector, self._settings, self._signal, self._jitter)
         self._serving = False
 
     # Life
 
     async def open(self) -> None:
-        await check_schema(self._dsn, self._settings.connect_timeout_seconds)
+        await check_schema(self._connector)
         for pool in self._pools:
             await pool.open()
         self._serving = True
@@ -71,6 +78,7 @@ class PostgresStore(Reading):
         await self._heads.close()
         for pool in self._pools:
             await pool.close()
+        await self._connector.close()
 
     async def check(self) -> None:
         self._require_serving()
@@ -136,16 +144,35 @@ class PostgresStore(Reading):
     def _empty_head(self, namespace: Namespace) -> Head:
         return Head(history_id=derived_history_id(self._primary.history_id, namespace))
 
-    def _connections(self, size: int) -> ConnectionPool:
-        return ConnectionPool(self._dsn, self._settings, self._primary, size=size)
+    def _connections(self, size: int, silence_timeout_seconds: float | None = None) -> ConnectionPool:
+        return ConnectionPool(
+            self._connector,
+            self._settings,
+            size=size,
+            silence_timeout_seconds=silence_timeout_seconds,
+            on_silence=self._on_silence,
+        )
+
+    def _jitter(self) -> float:
+        return 0.5 + int(self._ids.random_hex(2), 16) / 0x1FFFE
 
     @property
     def _pools(self) -> tuple[ConnectionPool, ...]:
         return (self._writers, self._readers, self._head_readers)
 
     def _on_promotion(self) -> None:
+        self._feed.renew()
         for pool in self._pools:
             pool.expire()
+
+    def _on_silence(self) -> None:
+        """Where one connection has gone silent all may have: none that is idle is tried out on a caller."""
+        now = asyncio.get_running_loop().time()
+        if now - self._silent_at >= _SILENCES_APART_SECONDS:  # those that were made together are found out together
+            self._silent_at = now
+            self._connector.doubt()
+            for pool in self._pools:
+                pool.expire()
 
     def _require_serving(self) -> None:
         if not self._serving:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -24,9 +24,11 @@ _VOUCH = statement("vouch")
 class WriteTransaction:
     """READ COMMITTED: each statement sees what was committed before it began, so locks come before reads."""
 
-    def __init__(self, connection: Connection, settings: PostgresSettings) -> None:
+    def __init__(self, connection: Connection, settings: PostgresSettings, on_silence: Callable[[], None]) -> None:
+        """`on_silence` is called when a commit is not answered in time."""
         self._connection = connection
         self._settings = settings
+        self._on_silence = on_silence
         self._over = False
         self._warned = False
 
@@ -68,6 +70,7 @@ class WriteTransaction:
             await self._grace(commit)
         if not commit.done():
             self._abandon()
+            self._on_silence()
             await completed(_ended(commit))
             raise _unknown("silence")
         try:
@@ -129,7 +132,7 @@ async def _ended(commit: asyncio.Future[str]) -> None:
 async def write_transaction(pool: ConnectionPool, settings: PostgresSettings) -> AsyncIterator[WriteTransaction]:
     """A transaction that is over when the block is left: committed by the block, or rolled back."""
     async with pool.connection() as connection:
-        transaction = WriteTransaction(connection, settings)
+        transaction = WriteTransaction(connection, settings, pool.doubt)
         try:
             await transaction.begin()
             yield transaction

@@ -10,10 +10,12 @@ from importlib.resources import files
 from typing import Final
 
 import asyncpg
-from asyncpg.connect_utils import SessionAttribute
 
+from durable_memory.adapters.postgres.connecting import Connector
 from durable_memory.adapters.postgres.errors import domain_errors
 from durable_memory.adapters.postgres.pool import SCHEMA
+from durable_memory.adapters.postgres.primary import Primary
+from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import not_serving
 
@@ -76,15 +78,17 @@ async def migrate(dsn: str) -> list[str]:
     Each migration is a transaction together with its record. Processes that migrate at once take turns.
 
     Raises: MigrationRefusedError for a database that a newer version made, or whose applied migrations differ from
-    these; DEPENDENCY_UNAVAILABLE if it cannot be reached.
+    these; DEPENDENCY_UNAVAILABLE if it cannot be reached; ValueError for a URL that cannot be used.
     """
+    settings = PostgresSettings(connect_timeout_seconds=_CONNECT_TIMEOUT_SECONDS)
+    connector = Connector(dsn, settings, Primary(lambda: None), lambda: 1.0)
     with domain_errors():
-        connection = await asyncpg.connect(
-            dsn,
-            timeout=_CONNECT_TIMEOUT_SECONDS,
-            target_session_attrs=SessionAttribute.primary,
-            server_settings={"search_path": SCHEMA, "client_min_messages": "warning"},
-        )
+        try:
+            connection = await connector.connect(
+                server_settings={"search_path": SCHEMA, "client_min_messages": "warning"}
+            )
+        finally:
+            await connector.close()
         try:
             await connection.execute(f"SELECT pg_advisory_lock({_LOCK})")
             await connection.execute(_BOOKKEEPING)
@@ -118,18 +122,18 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
     return migration.name
 
 
-async def check_schema(dsn: str, connect_timeout_seconds: float) -> None:
+async def check_schema(connector: Connector) -> None:
     """Raises: NOT_SERVING (have, want) unless the database is at exactly the current version."""
     with domain_errors():
-        connection = await asyncpg.connect(
-            dsn, timeout=connect_timeout_seconds, server_settings={"search_path": SCHEMA}
+        connection = await connector.connect(
+            command_timeout=_CONNECT_TIMEOUT_SECONDS, server_settings={"search_path": SCHEMA}
         )
         try:
             applied = await connection.fetch(statement("schema_migrations"))
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
             applied = []
         finally:
-            await connection.close(timeout=connect_timeout_seconds)
+            await connection.close(timeout=_CONNECT_TIMEOUT_SECONDS)
     require_version(len(applied))
     if any(row["checksum"] != migration.checksum for row, migration in zip(applied, MIGRATIONS, strict=True)):
         raise not_serving("schema", "the database was made by other migrations than this version has")

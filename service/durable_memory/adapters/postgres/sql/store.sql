@@ -4,6 +4,11 @@ SELECT pg_is_in_recovery() AS in_recovery,
        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
        (SELECT history_id FROM store) AS history_id;
 
+-- name: server_role
+-- The same of a server whose database may have no schema yet.
+SELECT pg_is_in_recovery() AS in_recovery,
+       CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline;
+
 -- name: schema_migrations
 -- What has been applied to this database, oldest first.
 SELECT version, checksum FROM schema_migration ORDER BY version;

@@ -1,0 +1,87 @@
+"""The servers that a database's URL names. Nothing here connects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs, unquote
+
+_PARTS: Final = re.compile(r"(?P<scheme>\w+)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<options>[^#]*))?")
+_BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(.*))?")
+_PRIMARY_WILL_DO: Final = frozenset({"any", "primary", "read-write"})
+"""The values of `target_session_attrs` that a primary satisfies. Whichever is given, nothing else is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One server: a name, an address, or the folder of a socket. Without a port it is the driver's default."""
+
+    name: str
+    port: int | None
+
+    def __str__(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port is None else f"{name}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart: `dsn` names no server, so that it can be used with each of `hosts`.
+
+    Where the URL leaves the server to the driver's defaults, `hosts` is empty.
+    """
+
+    dsn: str
+    hosts: tuple[Host, ...]
+
+
+def parse_target(dsn: str) -> Target:
+    """Raises: ValueError, which says what is wrong and never quotes the URL: it may hold a password."""
+    parts = _PARTS.fullmatch(dsn)
+    if parts is None:
+        raise ValueError("is no URL: what is special in a user name or password has to be percent-encoded")
+    credentials, at, authority = parts["authority"].rpartition("@")
+    if "@" in credentials:
+        raise ValueError("has an @ in its password that is not percent-encoded")
+    options = _options(parts["options"] or "")
+    if options.get("target_session_attrs", "primary") not in _PRIMARY_WILL_DO:
+        raise ValueError(
+            "asks for another server than the primary: target_session_attrs can be primary, read-write or any"
+        )
+    listed = [unquote(item) for item in authority.split(",")] if authority else []
+    if not listed and options.get("host"):
+        listed = options["host"].split(",")
+    ports: list[int | None] = [_port(port) for port in options["port"].split(",")] if options.get("port") else [None]
+    if len(ports) == 1:
+        ports *= len(listed)
+    if len(ports) != len(listed):
+        raise ValueError("has another number of ports than of hosts")
+    hosts = tuple(_host(item, port) for item, port in zip(listed, ports, strict=True))
+    query = "" if parts["options"] is None else f"?{parts['options']}"
+    return Target(dsn=f"{parts['scheme']}://{credentials}{at}{parts['path']}{query}", hosts=hosts)
+
+
+def _options(text: str) -> dict[str, str]:
+    try:
+        return {name: values[-1] for name, values in parse_qs(text, strict_parsing=bool(text)).items()}
+    except ValueError:
+        raise ValueError("has options that are not of the form name=value&name=value") from None
+
+
+def _host(item: str, port: int | None) -> Host:
+    if item.startswith("/"):
+        return Host(item, port)
+    if bracketed := _BRACKETED.fullmatch(item):
+        name, own_port = bracketed[1], bracketed[2]
+    else:
+        name, _, own_port = item.partition(":")
+    if not name:
+        raise ValueError("has a host without a name")
+    return Host(name, _port(own_port) if own_port else port)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65_536):
+        raise ValueError("has a port that is no number from 1 to 65535; an IPv6 address belongs into brackets")
+    return int(text)
