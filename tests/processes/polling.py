@@ -16,8 +16,10 @@ class WaitTimeoutError(AssertionError):
     """The condition did not become true before its deadline."""
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: What = "") -> T:
-    """Poll ``condition`` until it is truthy and return its value; ``timeout`` is in seconds.
+def wait_until(
+    condition: Callable[[], T], timeout: float = 10.0, *, what: What = "", interval: float = _INTERVAL_SECONDS
+) -> T:
+    """Poll ``condition`` until it is truthy and return its value; ``timeout`` and ``interval`` are in seconds.
 
     ``what`` names the awaited condition in the error; a function is asked when the error is made. An exception
     of the condition is not caught.
@@ -26,15 +28,21 @@ def wait_until(condition: Callable[[], T], timeout: float = 10.0, *, what: What 
     while not (value := condition()):
         if time.monotonic() >= deadline:
             raise WaitTimeoutError(_message(condition, timeout, what))
-        time.sleep(_INTERVAL_SECONDS)
+        time.sleep(interval)
     return value
 
 
 @overload
-async def wait_until_async(condition: Callable[[], Awaitable[T]], timeout: float = ..., *, what: What = ...) -> T: ...
+async def wait_until_async(
+    condition: Callable[[], Awaitable[T]], timeout: float = ..., *, what: What = ..., interval: float = ...
+) -> T: ...
 @overload
-async def wait_until_async(condition: Callable[[], T], timeout: float = ..., *, what: What = ...) -> T: ...
-async def wait_until_async(condition: Callable[[], Any], timeout: float = 10.0, *, what: What = "") -> Any:
+async def wait_until_async(
+    condition: Callable[[], T], timeout: float = ..., *, what: What = ..., interval: float = ...
+) -> T: ...
+async def wait_until_async(
+    condition: Callable[[], Any], timeout: float = 10.0, *, what: What = "", interval: float = _INTERVAL_SECONDS
+) -> Any:
     """Like :func:`wait_until` without blocking the event loop; the condition may be a coroutine function."""
     deadline = time.monotonic() + timeout
     while True:
@@ -44,7 +52,7 @@ async def wait_until_async(condition: Callable[[], Any], timeout: float = 10.0, 
             return value
         if time.monotonic() >= deadline:
             raise WaitTimeoutError(_message(condition, timeout, what))
-        await asyncio.sleep(_INTERVAL_SECONDS)
+        await asyncio.sleep(interval)
 
 
 def _message(condition: Callable[[], object], timeout: float, what: What) -> str:
