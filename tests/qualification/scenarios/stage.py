@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from tests.qualification.checks.hygiene import Traces
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.report.results import Finding, RowResult
 from tests.qualification.report.timeline import Timeline
@@ -26,6 +27,8 @@ class Stage:
     """For the part of the scenario that can be longer or shorter. What it has to do at least, it does anyway."""
     prefix: str
     result: RowResult
+    traces: Callable[[], Traces] = Traces
+    """Gives what the run has left by now where others can read it, this cluster and those before it."""
 
     @property
     def timeline(self) -> Timeline:

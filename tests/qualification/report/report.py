@@ -1,0 +1,167 @@
+"""All that a run found out, and `report.json` of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from tests.qualification.report.bins import latency_by_method
+from tests.qualification.report.results import Finding, RowResult, Verdict
+from tests.qualification.report.timeline import Timeline
+
+SCHEMA: Final = 1
+MOST_PROBLEMS: Final = 20
+"""Of one finding that a report repeats; how many there are it always says."""
+_MOST_CHARACTERS: Final = 400
+WITHHELD: Final = "(withheld: it holds the text of a memory or a credential)"
+
+# What no run can show, whatever came out.
+_ALWAYS: Final = (
+    "All processes ran on one machine and shared its clock: skew between machines was not tried.",
+    "kill -9 ends a process and leaves the kernel's page cache alone: a loss of power was not tried.",
+    "A run shows that faults were not found, in the time it had and by the chance of its seed.",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """`holds` says whether a text holds what a report must not: such a text is withheld from it."""
+
+    seed: int
+    minutes: float
+    command: str
+    started_at: datetime
+    machine: Mapping[str, str | int | float]
+    versions: Mapping[str, str]
+    timeline: Timeline
+    results: list[RowResult] = field(default_factory=list)
+    caveats: list[str] = field(default_factory=lambda: list(_ALWAYS))
+    seconds: float = 0.0
+    holds: Callable[[str], bool] = lambda text: False
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was asked for was tried and passed."""
+        return bool(self.results) and all(result.verdict is Verdict.PASS for result in self.results)
+
+    @property
+    def verdict(self) -> Verdict:
+        if any(result.verdict is Verdict.FAIL for result in self.results) or not self.results:
+            return Verdict.FAIL
+        return Verdict.PASS if self.passed else Verdict.SKIPPED
+
+    def shown(self, text: str) -> str:
+        """The text as a report may say it: bounded, and withheld where it would tell content."""
+        if self.holds(text):
+            return WITHHELD
+        return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "…"
+
+    def as_json(self) -> str:
+        """The whole report for programs, with what is drawn of the timeline left to the page."""
+        value = {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "seed": self.seed,
+            "minutes": self.minutes,
+            "command": self.command,
+            "started_at": self.started_at.isoformat(timespec="seconds"),
+            "seconds": self.seconds,
+            "machine": dict(self.machine),
+            "versions": dict(self.versions),
+            "caveats": [self.shown(caveat) for caveat in self.caveats],
+            "rows": [self._row(result) for result in self.results],
+            "latency_by_method": {
+                method: {
+                    "outcomes": dict(latencies.outcomes),
+                    "seconds": None if latencies.of_answers is None else asdict(latencies.of_answers),
+                }
+                for method, latencies in latency_by_method(self.timeline).items()
+            },
+            "events": [
+                {
+                    "lane": event.lane,
+                    "label": self.shown(event.label),
+                    "key": self.shown(event.key),
+                    "began": round(event.began - self.timeline.began, 3),
+                    "ended": None if event.ended is None else round(event.ended - self.timeline.began, 3),
+                }
+                for event in self.timeline.events
+            ],
+        }
+        return json.dumps(_rounded(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _row(self, result: RowResult) -> dict[str, Any]:
+        operations = result.operations
+        methods = sorted({method for method, _ in operations.attempts})
+        return {
+            "row": result.row,
+            "name": result.name,
+            "promise": result.promise,
+            "verdict": result.verdict,
+            "seconds": result.seconds,
+            "error": self.shown(result.error),
+            "faults": dict(result.faults),
+            "operations": {
+                "attempts": {
+                    method: {
+                        outcome: operations.attempts[method, outcome]
+                        for outcome in OUTCOMES
+                        if (method, outcome) in operations.attempts
+                    }
+                    for method in methods
+                },
+                "total": total(result),
+                "refusals": dict(operations.refusals.most_common()),
+                "unknown": unknown(result),
+                "unknown_applied": operations.unknown_applied,
+                "unknown_not_applied": operations.unknown_not_applied,
+            },
+            "findings": [self._finding(finding) for finding in result.findings],
+            "figures": {
+                name: self.shown(value) if isinstance(value, str) else value for name, value in result.figures.items()
+            },
+            "distributions": {name: asdict(found) for name, found in result.distributions.items()},
+            "caveats": [self.shown(caveat) for caveat in result.caveats],
+        }
+
+    def _finding(self, finding: Finding) -> dict[str, Any]:
+        return {
+            "check": finding.check,
+            "verdict": finding.verdict,
+            "looked_at": finding.looked_at,
+            "problems": len(finding.problems),
+            "first_problems": self.first_problems(finding),
+        }
+
+    def first_problems(self, finding: Finding) -> Sequence[str]:
+        return [self.shown(problem) for problem in finding.problems[:MOST_PROBLEMS]]
+
+
+OUTCOMES: Final = ("ok", "refused", "unknown")
+
+
+def total(result: RowResult) -> int:
+    """Attempts of calls."""
+    return sum(result.operations.attempts.values())
+
+
+def unknown(result: RowResult) -> int:
+    """Attempts of unknown outcome."""
+    return sum(count for (_, outcome), count in result.operations.attempts.items() if outcome == "unknown")
+
+
+def _rounded(value: Any) -> Any:
+    """Figures to six digits; what is no number, as JSON knows none, is null."""
+    match value:
+        case bool() | int() | str() | None:
+            return value
+        case float():
+            return float(f"{value:.6g}") if math.isfinite(value) else None
+        case dict():
+            return {str(key): _rounded(one) for key, one in value.items()}
+        case _:
+            return [_rounded(one) for one in value]

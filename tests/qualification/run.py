@@ -1,0 +1,275 @@
+"""A run: each row in order on one cluster, what each found, and the report of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import traceback
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from tests.qualification.checks.hygiene import Scanner
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.report.machine import machine, versions
+from tests.qualification.report.pack import REPORT_HTML, sign, write
+from tests.qualification.report.report import Report
+from tests.qualification.report.results import Finding, RowResult
+from tests.qualification.report.summary import line, problems
+from tests.qualification.report.timeline import Lane, Timeline
+from tests.qualification.scenarios.stage import Scenario, Stage
+from tests.qualification.scenarios.table import (
+    BY_NUMBER,
+    EXPLORING,
+    MissingRowError,
+    Row,
+    regressions_of,
+    rows,
+    scenario_of,
+)
+from tests.qualification.stand import OpenCluster, Stand
+
+STANDARD_MINUTES: Final = 10.0
+"""What every row takes together; a run that is longer than `LONG_MINUTES` explores for the rest of its time."""
+LONG_MINUTES: Final = 12.0
+HYGIENE: Final = 11
+
+_SHARED: Final = 0.8
+"""Of the time that is asked for, what scenarios are given to fill; the rest is for what they have to do anyway."""
+_ANYWAY_SECONDS: Final = 180.0
+_REGRESSION_SECONDS: Final = 5.0
+_HEALTHY_SECONDS: Final = 60.0
+_CANCEL_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One scenario, or what is wrong with finding it."""
+
+    row: int
+    name: str
+    promise: str
+    seconds: float
+    prefix: str
+    scenario: Scenario | None
+    error: str = ""
+
+    @property
+    def deadline_seconds(self) -> float:
+        """What it may take at most: it has to do things anyway, whose time is not that which it was given."""
+        return 2 * self.seconds + _ANYWAY_SECONDS
+
+
+class Run:
+    """Does what was asked for, once.
+
+    `rows` are numbers of the table, 0 among them for exploring; none: all rows, and exploring if there is time.
+    `service_root` is a folder with the package `durable_memory` for the servers, by default the tree's own.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        minutes: float,
+        rows: Collection[int],
+        out: Path,
+        service_root: Path | None = None,
+        *,
+        command: str = "",
+        say: Callable[[str], None] = lambda line: None,
+        open_cluster: OpenCluster | None = None,
+        find: Callable[[Row], tuple[Scenario, Sequence[Scenario]]] | None = None,
+    ) -> None:
+        self._seed = seed
+        self._minutes = minutes
+        self._rows = frozenset(rows)
+        self._out = out
+        self._say = say
+        self._timeline = Timeline()
+        self._find = find or _find
+        self._open = open_cluster or _cluster_of(seed, service_root)
+        self._command = command or f"python -m tests.qualification --seed {seed} --minutes {minutes:g}"
+
+    async def run(self) -> Report:
+        """Run, and write the pack. Raises nothing for what went wrong: the report has it.
+
+        One that is cancelled ends the scenario that is under way and writes what there is; the rows that are left fail.
+        Raises: ValueError for a row that the table does not have.
+        """
+        turns = self._turns()
+        report = Report(
+            seed=self._seed,
+            minutes=self._minutes,
+            command=self._command,
+            started_at=datetime.now(UTC),
+            machine=machine(),
+            versions=versions(),
+            timeline=self._timeline,
+        )
+        self._out.mkdir(parents=True, exist_ok=True)
+        async with Stand(self._open, self._timeline, self._out / "logs") as stand:
+            try:
+                for turn in turns:
+                    result = await self._take(turn, stand, report)
+                    report.results.append(result)
+                    self._say(line(result))
+                    for problem in problems(report, result):
+                        self._say(f"      {problem}")
+            except asyncio.CancelledError:
+                for turn in turns[len(report.results) :]:
+                    report.results.append(_result(turn, error="the run was ended before this was done"))
+                report.caveats.insert(0, "The run was ended before it was done.")
+            await stand.end()
+            await self._write(report, stand)
+        return report
+
+    async def _take(self, turn: _Turn, stand: Stand, report: Report) -> RowResult:
+        result = _result(turn, error=turn.error)
+        if turn.scenario is None:
+            return result
+        began = time.monotonic()
+        with self._timeline.span(Lane.ROW, turn.name, key=str(turn.row)):
+            try:
+                cluster = await stand.cluster(_HEALTHY_SECONDS)
+            except Exception as error:  # noqa: BLE001 - whatever keeps it from starting fails the row
+                self._keep(f"{turn.name}: the cluster does not start", error, stand, report)
+                result.error = f"the cluster does not start: {type(error).__name__}"
+                return result
+            report.holds = Scanner(stand.traces().forbidden).holds
+            stage = Stage(
+                cluster=cluster,
+                rng=random.Random(f"{self._seed}/{turn.prefix}"),
+                seconds=turn.seconds,
+                prefix=turn.prefix,
+                result=result,
+                traces=stand.traces,
+            )
+            await self._play(turn.scenario, stage, turn.deadline_seconds, stand, report)
+            result.seconds = time.monotonic() - began
+            await _see_healthy(stand, result)
+        return result
+
+    async def _play(self, scenario: Scenario, stage: Stage, seconds: float, stand: Stand, report: Report) -> None:
+        """Run a scenario for so many seconds at most. What it raises becomes the error of its result."""
+        task = asyncio.create_task(scenario.run(stage))
+        try:
+            await asyncio.wait([task], timeout=seconds)
+        finally:
+            late = not task.done()
+            if late:
+                task.cancel()
+                await asyncio.wait([task], timeout=_CANCEL_SECONDS)
+        if late:
+            stage.result.error = f"it was not done after {seconds:.0f} seconds"
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            self._keep(scenario.name, error, stand, report)
+            stage.result.error = stage.result.error or f"{type(error).__name__}: {error}"
+
+    def _keep(self, what: str, error: BaseException, stand: Stand, report: Report) -> None:
+        """Write the traceback to the log of the run, without the lines that tell content."""
+        said = "".join(traceback.format_exception(error)).splitlines()
+        with (self._out / "run.log").open("a", encoding="utf-8") as file:
+            file.write("\n".join([f"== {what}", *map(report.shown, said), ""]))
+
+    async def _write(self, report: Report, stand: Stand) -> None:
+        report.seconds = time.monotonic() - self._timeline.began
+        traces = stand.traces()
+        log = self._out / "run.log"
+        if log.exists():
+            traces.files.append(log)
+        await asyncio.to_thread(write, self._out, report)
+        found = await asyncio.to_thread(sign, self._out, traces)
+        if found.problems:
+            _blame(report, found.problems)
+            await asyncio.to_thread(write, self._out, report)
+        self._say(f"{self._out / REPORT_HTML}")
+        if not report.passed:
+            self._say(f"again: {self._command}")
+
+    def _turns(self) -> list[_Turn]:
+        """In order, each with its share of the time. Hygiene comes last: it looks at what all others left."""
+        long = self._minutes > LONG_MINUTES and not self._rows
+        table = self._rows - {EXPLORING.number}
+        chosen = rows(table) if table or not self._rows else ()
+        explores = EXPLORING.number in self._rows
+        minutes = STANDARD_MINUTES if long else self._minutes
+        shares = sum(row.share for row in chosen) + (EXPLORING.share if explores else 0.0)
+        second = _SHARED * minutes * 60 / shares
+        turns = [turn for row in chosen if row.number != HYGIENE for turn in self._of(row, row.share * second)]
+        if long:
+            turns += self._of(EXPLORING, (self._minutes - STANDARD_MINUTES) * 60)
+        elif explores:
+            turns += self._of(EXPLORING, EXPLORING.share * second)
+        turns += [turn for row in chosen if row.number == HYGIENE for turn in self._of(row, row.share * second)]
+        return turns
+
+    def _of(self, row: Row, seconds: float) -> Sequence[_Turn]:
+        try:
+            scenario, regressions = self._find(row)
+        except MissingRowError as error:
+            return [_turn(row, None, seconds=0.0, error=str(error))]
+        return [
+            _turn(row, scenario, seconds=seconds),
+            *(
+                _Turn(
+                    row=row.number,
+                    name=f"regression: {one.name}",
+                    promise=one.promise,
+                    seconds=_REGRESSION_SECONDS,
+                    prefix=f"q{row.number:02d}r{place}",
+                    scenario=one,
+                )
+                for place, one in enumerate(regressions, start=1)
+            ),
+        ]
+
+
+def _turn(row: Row, scenario: Scenario | None, *, seconds: float, error: str = "") -> _Turn:
+    return _Turn(
+        row=row.number,
+        name=row.name,
+        promise=row.promise,
+        seconds=seconds,
+        prefix=f"q{row.number:02d}",
+        scenario=scenario,
+        error=error,
+    )
+
+
+def _find(row: Row) -> tuple[Scenario, Sequence[Scenario]]:
+    return scenario_of(row), regressions_of(row)
+
+
+def _result(turn: _Turn, *, error: str = "") -> RowResult:
+    return RowResult(row=turn.row, name=turn.name, promise=turn.promise, error=error)
+
+
+async def _see_healthy(stand: Stand, result: RowResult) -> None:
+    """A scenario mends what it breaks: a cluster that does not get healthy again is its fault."""
+    found = await stand.problems(_HEALTHY_SECONDS)
+    if found:
+        result.findings.append(
+            Finding(check="the cluster is healthy again", looked_at=1, problems=[f"after it: {one}" for one in found])
+        )
+        await stand.end()
+
+
+def _blame(report: Report, found: Sequence[str]) -> None:
+    """What the scan of the finished pack found belongs to the row that promises there is nothing."""
+    finding = Finding(check="nothing in the finished pack and the logs", looked_at=1, problems=list(found))
+    for result in report.results:
+        if result.row == HYGIENE:
+            result.findings.append(finding)
+            return
+    row = BY_NUMBER[HYGIENE]
+    report.results.append(RowResult(row=row.number, name=row.name, promise=row.promise, findings=[finding]))
+
+
+def _cluster_of(seed: int, service_root: Path | None) -> OpenCluster:
+    def open_cluster(folder: Path, timeline: Timeline, number: int) -> Cluster:
+        return Cluster(folder, timeline=timeline, service_root=service_root, seed=seed + number)
+
+    return open_cluster
