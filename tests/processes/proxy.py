@@ -27,6 +27,9 @@ class Fate(Enum):
     """The chunk arrives; then both ends lose the connection, and no answer comes back."""
     SWALLOW = "swallow"
     """Nothing passes any more in either direction, and nobody is told."""
+    HOLD = "hold"
+    """The chunk, and what comes after it the same way, waits until it is let go; it arrives whatever becomes of its
+    sender meanwhile."""
 
 
 Rule = Callable[[Way, bytes], Fate]
@@ -69,6 +72,28 @@ def after_bytes(way: Way, count: int, fate: Fate) -> Rule:
     return rule
 
 
+class Held:
+    """A chunk that waits. `client_port` is that of the connection which it came by, in the eyes of this proxy."""
+
+    def __init__(self, way: Way, chunk: bytes, client_port: int) -> None:
+        self.way = way
+        self.chunk = chunk
+        self.client_port = client_port
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """The first chunk that comes back after it was let go; nothing, if the connection ends before."""
+        self._may_go = asyncio.Event()
+
+    def let_go(self) -> None:
+        self._may_go.set()
+
+    async def wait(self) -> None:
+        await self._may_go.wait()
+
+    def answered(self, chunk: bytes) -> None:
+        if not self.answer.done():
+            self.answer.set_result(chunk)
+
+
 class _Link:
     """One proxied connection."""
 
@@ -77,10 +102,27 @@ class _Link:
         self.swallowed = asyncio.Event()
         self.port: int = server.get_extra_info("sockname")[1]
         """By which the server knows this connection."""
+        self.client_port: int = client.get_extra_info("peername")[1]
+        self.unanswered: list[Held] = []
+        """What was held and let go, and has had no answer."""
+        self._ended = False
+
+    def expect_answer(self, held: Held) -> None:
+        if self._ended:
+            held.answered(b"")
+        else:
+            self.unanswered.append(held)
 
     def cut(self) -> None:
         for writer in self.writers.values():
             writer.close()
+
+    def end(self) -> None:
+        """Nothing comes back any more."""
+        self._ended = True
+        for held in self.unanswered:
+            held.answered(b"")
+        self.cut()
 
 
 class TcpProxy:
@@ -94,6 +136,8 @@ class TcpProxy:
         self.delay_seconds = 0.0
         self.struck = 0
         """How many chunks had another fate than PASS."""
+        self.held: list[Held] = []
+        """What waits to be let go, in the order in which it came."""
         self._upstream_port = upstream_port
         self._links: set[_Link] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -146,8 +190,10 @@ class TcpProxy:
         self.cut()
 
     def mend(self) -> None:
-        """Let everything pass. Connections that were swallowed have lost bytes, and end."""
+        """Let everything pass, what is held as well. Connections that were swallowed have lost bytes, and end."""
         self.rule = always
+        for held in self.held:
+            held.let_go()
         for link in list(self._links):
             if link.swallowed.is_set():
                 link.cut()
@@ -192,9 +238,26 @@ class TcpProxy:
                 if fate is Fate.SWALLOW:
                     link.swallowed.set()
                     continue
+                if fate is Fate.HOLD:
+                    await self._hold(link, way, chunk)
+                elif way is Way.TO_CLIENT and link.unanswered:
+                    link.unanswered.pop(0).answered(chunk)
                 if fate is not Fate.CUT_BEFORE:
                     link.writers[way].write(chunk)
                     await link.writers[way].drain()
-                if fate is not Fate.PASS:
+                if fate not in (Fate.PASS, Fate.HOLD):
                     break
-        link.cut()
+        if way is Way.TO_SERVER and link.unanswered:
+            # The sender may have left; what it sent so late is answered all the same.
+            await asyncio.wait([held.answer for held in link.unanswered])
+        link.end()
+
+    async def _hold(self, link: _Link, way: Way, chunk: bytes) -> None:
+        held = Held(way, chunk, link.client_port)
+        self.held.append(held)
+        try:
+            await held.wait()
+        finally:
+            self.held.remove(held)
+        if way is Way.TO_SERVER:
+            link.expect_answer(held)
