@@ -10,7 +10,7 @@ import pytest
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.leases import Lease
-from tests.conformance.index_samples import grant, publish
+from tests.conformance.index_samples import LONG_SECONDS, grant, publish
 from tests.integration.redis.conftest import Opened, OpenIndex
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import TcpProxy
@@ -79,13 +79,13 @@ async def in_step(pair: Pair) -> None:
     await wait_until_async(have_met, what="the replica has everything")
 
 
-async def hold(opened: Opened, partition: Partition, recorder: FloorRecorder) -> Lease:
+async def hold(opened: Opened, partition: Partition, recorder: FloorRecorder, *, ttl: float = LONG_SECONDS) -> Lease:
     """Take the lease as holders do: nothing is done under a fence before it is recorded as the highest."""
 
     async def held() -> Lease | None:
         floor = await recorder.floor()
         try:
-            lease = await grant(opened.leases, partition, floor=floor)
+            lease = await grant(opened.leases, partition, floor=floor, ttl=ttl)
         except DomainError as error:
             if error.reason is Reason.LEASE_HELD:
                 return None

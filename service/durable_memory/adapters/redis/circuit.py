@@ -25,17 +25,22 @@ class Circuit:
         self._weight = 0
         self._failed_at = 0.0
         self._waiting: set[asyncio.Timeout] = set()
+        self._emptied: asyncio.Event | None = None
         self.is_open = False
 
     @asynccontextmanager
     async def attempt(self, seconds: float) -> AsyncIterator[None]:
-        """Around one attempt. Raises: TimeoutError after so many seconds, or when the circuit opens."""
+        """Around one attempt. Raises: TimeoutError after so many seconds, or when the circuit opens or is retired."""
+        if self.is_retired:
+            raise TimeoutError
         async with asyncio.timeout(seconds) as wait:
             self._waiting.add(wait)
             try:
                 yield
             finally:
                 self._waiting.discard(wait)
+                if self._emptied is not None and not self._waiting:
+                    self._emptied.set()
 
     def answered(self) -> bool:
         """The server has answered, whatever it said. True if that closes the circuit."""
@@ -44,14 +49,31 @@ class Circuit:
 
     def unanswered(self, began: float, *, silence: bool) -> bool:
         """An attempt that began then has met no answer. True if that opens the circuit."""
-        if self.is_open or began < self._failed_at:
+        if self.is_open or self.is_retired or began < self._failed_at:
             return False
         now = asyncio.get_running_loop().time()
         self._failed_at = now
         self._weight += _WEIGHT_OF_SILENCE if silence else _WEIGHT_OF_LOSS
         self.is_open = self._weight >= _OPENS_AT
         if self.is_open:
-            for wait in self._waiting:
-                if not wait.expired():
-                    wait.reschedule(now)
+            self._end_waits()
         return self.is_open
+
+    @property
+    def is_retired(self) -> bool:
+        return self._emptied is not None
+
+    async def retire(self) -> None:
+        """End what is under way, wait for it to be over, and let nothing begin. Idempotent."""
+        if self._emptied is None:
+            self._emptied = asyncio.Event()
+            self.is_open = False
+            self._end_waits()
+        if self._waiting:
+            await self._emptied.wait()
+
+    def _end_waits(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for wait in self._waiting:
+            if not wait.expired():
+                wait.reschedule(now)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from durable_memory.adapters.redis import scripts
-from durable_memory.adapters.redis.connection import Client, RedisConnection
+from durable_memory.adapters.redis.connection import RedisConnection
 from durable_memory.adapters.redis.keys import lease_key, manifest_key
 from durable_memory.adapters.redis.scripts import Answer
+from durable_memory.adapters.redis.server import Client
 from durable_memory.domain.semantic.refusals import lease_fenced, lease_held
 from durable_memory.ports.leases import Lease, LeaseState
 
@@ -50,7 +51,7 @@ class RedisLeaseStore:
             pipeline.hget(manifest_key(name), "highest_fence")
             return await pipeline.execute()
 
-        owner, left, fence = await self._connection.call(ask)
+        owner, left, fence = await self._connection.call(lease_key(name), ask)
         live = owner is not None and left > 0
         return LeaseState(
             owner=owner.decode() if live else None,

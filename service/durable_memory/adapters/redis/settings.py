@@ -12,7 +12,10 @@ class RedisSettings:
     A call makes at most `attempts`, each with `call_timeout_seconds`; those that move segments have
     `transfer_timeout_seconds` instead. Whoever finds no free connection waits `acquire_timeout_seconds`. Replaced
     segments stay readable for `replaced_grace_seconds`: longer than the load of a view may take. A server that is left
-    alone is asked whether it is back with pauses that grow up to `longest_pause_seconds`.
+    alone is asked whether it is back with pauses that grow up to `longest_pause_seconds`; so are, while something is in
+    doubt, those who know which servers there are. Otherwise they are asked about every `look_seconds`, and have
+    `look_timeout_seconds` to answer. All of this is for each server that there is: each shard of a cluster has
+    `max_connections` of its own.
 
     All attempts of a call together take less than the three seconds of a look at the health of the service, and than
     any caller waits by default, so that what fails says why.
@@ -26,6 +29,8 @@ class RedisSettings:
     attempts: int = 3
     retry_pause_seconds: float = 0.05
     longest_pause_seconds: float = 0.5
+    look_seconds: float = 0.8
+    look_timeout_seconds: float = 0.5
     replaced_grace_seconds: float = 120.0
 
     def __post_init__(self) -> None:

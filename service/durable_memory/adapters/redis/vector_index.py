@@ -12,12 +12,13 @@ from typing import Any, Final, cast
 
 from durable_memory.adapters.manifest_codec import descriptor_text, parse_descriptor
 from durable_memory.adapters.redis import scripts
-from durable_memory.adapters.redis.connection import Argument, Client, RedisConnection
+from durable_memory.adapters.redis.connection import Argument, RedisConnection
 from durable_memory.adapters.redis.errors import index_unavailable
 from durable_memory.adapters.redis.keys import lease_key, manifest_key, segment_key, segment_pattern
 from durable_memory.adapters.redis.leases import milliseconds
 from durable_memory.adapters.redis.manifest_fields import Fields, manifest_fields, parse_manifest
 from durable_memory.adapters.redis.scripts import Answer
+from durable_memory.adapters.redis.server import Client
 from durable_memory.domain.errors import DomainError
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, Manifest
@@ -98,7 +99,7 @@ class RedisVectorIndex:
                     pipeline.hgetall(key)
                 return await pipeline.execute()
 
-            found += map(parse_manifest, await self._connection.call(ask))
+            found += map(parse_manifest, await self._connection.call(keys[0], ask))
         return found
 
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
@@ -114,7 +115,9 @@ class RedisVectorIndex:
                     pipeline.get(segment_key(partition.name, segment_id))
                 return await pipeline.execute()
 
-            values = await self._connection.call(ask, timeout_seconds=self._transfer_timeout)
+            values = await self._connection.call(
+                manifest_key(partition.name), ask, timeout_seconds=self._transfer_timeout
+            )
             found |= {id_: value for id_, value in zip(ids, values, strict=True) if value is not None}
         return found
 
@@ -132,7 +135,7 @@ class RedisVectorIndex:
             pipeline.getrange(key, -CHECKSUM_BYTES, -1)
             return await pipeline.execute() == [len(encoded), encoded[-CHECKSUM_BYTES:]]
 
-        if not await self._connection.call(put, timeout_seconds=self._transfer_timeout):
+        if not await self._connection.call(key, put, timeout_seconds=self._transfer_timeout):
             raise segment_id_reused()
 
     async def keep_staged(self, partition: Partition, segment_ids: Collection[str], *, ttl_seconds: float) -> None:
@@ -217,7 +220,7 @@ class RedisVectorIndex:
         async def ask(client: Client) -> Fields:
             return cast("Fields", await client.hgetall(key))  # bytes, because the driver decodes nothing
 
-        return await self._connection.call(ask)
+        return await self._connection.call(key, ask)
 
     async def _segment_keys(self, partition: Partition, fields: Fields) -> list[str]:
         """Of all that the manifest lists; where it cannot be read, of all that are there, which takes longer."""
@@ -229,7 +232,7 @@ class RedisVectorIndex:
             async def scan(client: Client) -> list[str]:
                 return [key.decode() async for key in client.scan_iter(match=pattern, count=_SCAN_COUNT)]
 
-            return await self._connection.call(scan, timeout_seconds=self._transfer_timeout)
+            return await self._connection.call(pattern, scan, timeout_seconds=self._transfer_timeout)
         entries = () if manifest is None else manifest.segments
         return [segment_key(partition.name, entry.segment_id) for entry in entries]
 

@@ -1,0 +1,157 @@
+"""Which server a call goes to, and how often it is tried: one server, the present primary, or the shard of a key."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final, TypeVar
+
+from redis import exceptions
+
+from durable_memory.adapters.redis.errors import (
+    LOST,
+    index_unavailable,
+    is_passing,
+    is_silence,
+    is_unanswered,
+    not_answering,
+    outcome_unknown,
+    translated,
+)
+from durable_memory.adapters.redis.server import PAUSE_GROWTH, Client, Server
+from durable_memory.adapters.redis.settings import RedisSettings
+from durable_memory.adapters.redis.url import Address, RedisUrl
+from durable_memory.domain.errors import DomainError
+
+T = TypeVar("T")
+Work = Callable[[Client], Awaitable[T]]
+
+
+class Route(ABC):
+    """The servers behind one URL, from `open` to `close`. Belongs to the event loop that opened it."""
+
+    moves: ClassVar[tuple[type[Exception], ...]] = ()
+    """Answers after which another server may be the right one."""
+
+    asks_role: ClassVar[bool] = False
+
+    def __init__(self, url: RedisUrl, settings: RedisSettings, made: Callable[[], None]) -> None:
+        self.url: Final = url
+        self.settings: Final = settings
+        self._made = made
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Find the servers, judge them and load the scripts. After a failure only `close` may follow.
+
+        Raises: DEPENDENCY_UNAVAILABLE, NOT_SERVING.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Idempotent."""
+
+    @abstractmethod
+    async def check(self) -> None:
+        """Made also while servers are left alone. Raises: NOT_SERVING, DEPENDENCY_UNAVAILABLE."""
+
+    @abstractmethod
+    def server_of(self, key: str) -> Server:
+        """Where the key is now. Raises: DEPENDENCY_UNAVAILABLE."""
+
+    def failed(self, server: Server, error: Exception) -> None:  # noqa: B027 - one server alone goes nowhere else
+        """An attempt at the server has ended so."""
+
+    async def call(self, key: str, work: Work[T], *, timeout_seconds: float, changes_state: bool) -> T:
+        """See `RedisConnection.call`."""
+        return await self._attempts(
+            lambda: self.server_of(key),
+            lambda server: work(server.client),
+            timeout_seconds=timeout_seconds,
+            changes_state=changes_state,
+        )
+
+    async def judged(self, server: Server) -> Server:
+        """The same one, fit to be used. Raises: NOT_SERVING, DEPENDENCY_UNAVAILABLE."""
+        await self._attempts(lambda: server, Server.judge, asks_whether_it_is_back=True)
+        return server
+
+    async def checked(self, server_now: Callable[[], Server]) -> None:
+        """Raises: NOT_SERVING, DEPENDENCY_UNAVAILABLE."""
+        await self._attempts(server_now, Server.check, asks_whether_it_is_back=True)
+
+    def new_server(self, address: Address) -> Server:
+        url = self.url.of_server(address)
+        return Server(address, url, self.settings, made=self._made, asks_role=self.asks_role)
+
+    async def _attempts(
+        self,
+        server_now: Callable[[], Server],
+        work: Callable[[Server], Awaitable[T]],
+        *,
+        timeout_seconds: float | None = None,
+        changes_state: bool = False,
+        asks_whether_it_is_back: bool = False,
+    ) -> T:
+        limit = self.settings.call_timeout_seconds if timeout_seconds is None else timeout_seconds
+        loop, unanswered = asyncio.get_running_loop(), False
+        pause = self.settings.retry_pause_seconds
+        for attempt in range(1, self.settings.attempts + 1):
+            server = server_now()
+            circuit = server.circuit
+            if circuit.is_open and (attempt > 1 or not asks_whether_it_is_back):
+                raise outcome_unknown() if changes_state and unanswered else not_answering()
+            began = loop.time()
+            try:
+                async with circuit.attempt(limit):
+                    if not server.is_judged and not asks_whether_it_is_back:
+                        await _require_fit(server)
+                    result = await work(server)
+            except (exceptions.RedisError, *LOST) as error:
+                if is_unanswered(error):
+                    unanswered = True
+                    if circuit.unanswered(began, silence=is_silence(error)):
+                        server.leave_alone()
+                else:
+                    server.answered()
+                self.failed(server, error)
+                again = is_passing(error) or isinstance(error, self.moves)
+                if circuit.is_open or not again or attempt == self.settings.attempts:
+                    raise outcome_unknown() if changes_state and unanswered else translated(error) from error
+            else:
+                server.answered()
+                return result
+            await asyncio.sleep(pause)
+            pause *= PAUSE_GROWTH
+        raise AssertionError("the last attempt returns or raises")
+
+
+async def _require_fit(server: Server) -> None:
+    try:
+        await server.judge()
+    except DomainError as unfit:
+        raise index_unavailable(unfit.message) from unfit
+
+
+class OneServer(Route):
+    """The server that the URL names, whatever becomes of it."""
+
+    _server: Server | None = None
+
+    async def open(self) -> None:
+        (address,) = self.url.addresses
+        self._server = self.new_server(address)
+        await self.judged(self._server)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+
+    async def check(self) -> None:
+        await self.checked(lambda: self.server_of(""))
+
+    def server_of(self, key: str) -> Server:
+        if self._server is None:
+            raise AssertionError("an open route has a server")
+        return self._server
