@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import asyncpg
 
+_SCHEMA: Final = "durable_memory"
 _STATEMENTS: Final = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "sql").glob("*.sql")}
 
 
@@ -110,7 +111,7 @@ class Repository:
 
     async def read(self, namespaces: Collection[bytes]) -> Record:
         """What is on record of the namespaces with these keys, in one snapshot."""
-        connection = await asyncpg.connect(self._dsn)
+        connection = await asyncpg.connect(self._dsn, server_settings={"search_path": _SCHEMA})
         try:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 keys = list(namespaces)
@@ -146,7 +147,7 @@ class Repository:
         return {row["text_digest"]: row["vector"] for row in await self._fetch("vectors", namespace)}
 
     async def _fetch(self, name: str, *arguments: object) -> list[Any]:
-        connection = await asyncpg.connect(self._dsn)
+        connection = await asyncpg.connect(self._dsn, server_settings={"search_path": _SCHEMA})
         try:
             return list(await connection.fetch(_STATEMENTS[name], *arguments))
         finally:

@@ -7,7 +7,12 @@ from itertools import islice
 from typing import Final
 
 from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
+from tests.qualification.checks.index import changed_vectors
 from tests.qualification.checks.meaning import lost, misunderstood, outdated, paid_twice, worse_ranks
+from tests.qualification.checks.partitions import Belongings, foreign_records, strangers, unaccounted, vectors_of
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.observers.receipts import Repository
+from tests.qualification.observers.stored_keys import StoredKey, stored_keys
 from tests.qualification.scenarios.meanings import Meanings, node_id, refreshed
 from tests.qualification.scenarios.stage import Stage
 
@@ -36,7 +41,11 @@ class _Course:
     stale: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     moved: list[str] = field(default_factory=list)
+    other: list[str] = field(default_factory=list)
+    misplaced: list[str] = field(default_factory=list)
     asked: int = 0
+    compared: int = 0
+    keys: int = 0
 
     async def refresh(self, what: str, new: int, *, rebuild: bool = False) -> None:
         receipt = await refreshed(self.memory, _SESSION, rebuild=rebuild)
@@ -47,8 +56,18 @@ class _Course:
         for mode in _MODES:
             answers = await self.meanings.ask(self.session, mode)
             self.asked += len(answers)
+            self.stage.result.operations.attempts["ActiveRecall", "ok"] += len(answers)
             self.stale += outdated(answers, gone, f"{when}, {mode}")
             self.missing += lost(answers, kept, f"{when}, {mode}")
+
+    async def look_at_partitions(self, when: str) -> dict[str, dict[str, bytes]]:
+        """Judge everything that the index's store holds, of whichever namespace; the vectors of all partitions."""
+        keys = await _keys(self.stage.cluster)
+        owners = await _owners(self.stage.cluster)
+        found = [*strangers(keys, owners), *foreign_records(keys, owners), *unaccounted(keys)]
+        self.misplaced += [f"{when}: {problem}" for problem in found]
+        self.keys += len(keys)
+        return vectors_of(keys)
 
 
 class DriftAndCache:
@@ -66,7 +85,9 @@ class DriftAndCache:
             await self._rebuild(course)
         stage.found("no outdated meaning is found", course.asked, course.stale)
         stage.found("what is still there is found", course.asked, course.missing)
-        stage.found("the order is the same after each rebuild", course.asked, course.moved)
+        stage.found("the order is the same after each rebuild", course.compared, course.moved)
+        stage.found("the vectors are the same after each rebuild, bit for bit", course.compared, course.other)
+        stage.found("every record is in its namespace's partition", course.keys, course.misplaced)
         stage.found("only new texts are embedded", len(course.paid), paid_twice(course.paid))
         stage.result.figures["questions_asked"] = course.asked
         stage.result.figures["texts_embedded"] = sum(given for _, _, given in course.paid)
@@ -85,7 +106,7 @@ class DriftAndCache:
         for number, text in zip(_REVISED, islice(texts, len(_REVISED)), strict=True):
             await memory.revise(cited[number], content=meanings.worded(text))
         for number in _RELABELLED:
-            await memory.revise(cited[number], labels={"looked-at": "yes"})
+            await memory.revise(cited[number], set_labels={"looked-at": "yes"})
         for number, text in zip(_SUPERSEDED, texts, strict=True):
             await memory.supersede(cited[number], meanings.worded(text))
 
@@ -101,13 +122,19 @@ class DriftAndCache:
     async def _rebuild(self, course: _Course) -> None:
         """Everything that can make an index anew gives the same answers, for nothing."""
         stage, meanings = course.stage, course.meanings
+        await course.look_at_partitions("after the changes")
         before = await meanings.ask(course.session, RecallMode.SEMANTIC)
+        vectors: dict[str, dict[str, bytes]] = {}
         right = {question: answer[0] for question, answer in before.items() if answer}
 
         async def compare(what: str) -> None:
             answers = await meanings.ask(course.session, RecallMode.SEMANTIC)
-            course.asked += len(answers)
+            course.compared += len(answers)
+            stage.result.operations.attempts["ActiveRecall", "ok"] += len(answers)
             course.moved += [f"{what}: {problem}" for problem in worse_ranks(before, answers, right)]
+            there = await course.look_at_partitions(what)
+            vectors.update(vectors or there)  # the first build anew has none that nobody needs any more
+            course.other += [f"{what}: {problem}" for problem in changed_vectors(vectors, there)]
 
         await course.refresh("rebuild", 0, rebuild=True)
         await compare("rebuild")
@@ -125,6 +152,23 @@ class DriftAndCache:
         await stage.cluster.redis.wait_settled()
         await course.refresh("refresh after the index was lost", 0)
         await compare("index lost")
+
+
+async def _keys(cluster: Cluster) -> list[StoredKey]:
+    client = cluster.redis.client()
+    try:
+        return await stored_keys(client)
+    finally:
+        await client.aclose()
+
+
+async def _owners(cluster: Cluster) -> dict[str, Belongings]:
+    """Of every partition that there ever was, what its namespace has."""
+    repository = Repository(cluster.postgres.direct_dsn())
+    return {
+        name: Belongings(namespace, await repository.node_ids(namespace), await repository.vectors(namespace))
+        for name, namespace in (await repository.partitions()).items()
+    }
 
 
 SCENARIO: Final = DriftAndCache()
