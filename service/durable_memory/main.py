@@ -39,6 +39,9 @@ from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl
 from durable_memory.telemetry import Telemetry, build_telemetry
 
 _FIRST_RETRY_SECONDS: Final = 0.2
+_LAST_RETRY_SECONDS: Final = 1.0
+_RECOVERY_PROBE_SECONDS: Final = 0.5
+"""While the store is away it is asked this often at least: what refuses at once costs nothing, and callers wait."""
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -248,7 +251,7 @@ class Application:
         pause = min(_FIRST_RETRY_SECONDS, interval)
         while not self._ready.is_set():
             await asyncio.sleep(pause)
-            pause = min(pause * 2, interval)
+            pause = min(pause * 2, _LAST_RETRY_SECONDS, interval)
             try:
                 await self._open()
             except DomainError as error:
@@ -257,7 +260,7 @@ class Application:
                 await self._not_ready(not_serving("starting", f"the store cannot be opened: {type(error).__name__}"))
         healthy = True
         while True:
-            await asyncio.sleep(interval)
+            await asyncio.sleep(interval if healthy else min(interval, _RECOVERY_PROBE_SECONDS))
             was, healthy = healthy, await self._probe()
             if self._gauges is not None:
                 self._gauges.show(self._services.state())

@@ -185,10 +185,6 @@ class ConnectionPool:
             if isinstance(error, TimeoutError):
                 self._on_silence()
 
-    def doubt(self) -> None:
-        """The primary does not commit: have all hosts asked before the next connection is made."""
-        self._connector.doubt()
-
     async def _connect(self, *_: Any, **options: Any) -> Session:
         return await self._connector.connect(look=_SERVER, **options)
 

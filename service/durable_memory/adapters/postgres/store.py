@@ -17,6 +17,7 @@ from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.reading import Reading
 from durable_memory.adapters.postgres.rows import head_of
 from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.stall import Stall
 from durable_memory.adapters.postgres.transacting import Transactions
 from durable_memory.adapters.postgres.transaction import WriteTransaction, write_transaction
 from durable_memory.domain.errors import not_serving
@@ -52,7 +53,8 @@ class PostgresStore(Reading):
         super().__init__(self._readers)
         self._head_reading = Reading(self._head_readers)
         self._heads = Heads(self._read_heads)
-        self._transactions = Transactions(self._writers, self._settings, self._empty_head)
+        self._stall = Stall(self._connector, self._settings, self._waits_for_standby, self._jitter)
+        self._transactions = Transactions(self._writers, self._stall, self._settings, self._empty_head)
         self._signal = ChangeSignal(self._settings.change_poll_seconds)
         self._feed = ChangeFeed(self._connector, self._settings, self._signal, self._jitter)
         self._serving = False
@@ -76,6 +78,7 @@ class PostgresStore(Reading):
         self._signal.notify_all()
         await self._feed.close()
         await self._heads.close()
+        await self._stall.close()
         for pool in self._pools:
             await pool.close()
         await self._connector.close()
@@ -89,7 +92,7 @@ class PostgresStore(Reading):
         keys = await self.fetch("page_token_keys")
         if not keys:
             with domain_errors():
-                async with write_transaction(self._writers, self._settings) as transaction:
+                async with write_transaction(self._writers, self._stall, self._settings) as transaction:
                     await transaction.execute("lock_page_token_keys")
                     await transaction.execute("mint_page_token_key", bytes.fromhex(self._ids.random_hex(32)))
                     keys = await transaction.fetch("page_token_keys")
@@ -164,6 +167,10 @@ class PostgresStore(Reading):
         self._feed.renew()
         for pool in self._pools:
             pool.expire()
+
+    async def _waits_for_standby(self, process: int) -> bool:
+        rows = await self.fetch("waits_for_standby", process)
+        return bool(rows and rows[0][0])
 
     def _on_silence(self) -> None:
         """Where one connection has gone silent all may have: none that is idle is tried out on a caller."""

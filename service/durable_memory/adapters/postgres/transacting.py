@@ -23,6 +23,7 @@ from durable_memory.adapters.postgres.loading import (
 from durable_memory.adapters.postgres.pool import ConnectionPool
 from durable_memory.adapters.postgres.rows import head_of
 from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.stall import Stall
 from durable_memory.adapters.postgres.transaction import WriteTransaction, write_transaction
 from durable_memory.adapters.postgres.writing import head_after, write_beside, write_serial
 from durable_memory.domain.change_set import CHAIN_START
@@ -41,9 +42,10 @@ class Transactions:
     """All that writes. `empty_head` answers where a namespace stands that nobody wrote to."""
 
     def __init__(
-        self, pool: ConnectionPool, settings: PostgresSettings, empty_head: Callable[[Namespace], Head]
+        self, pool: ConnectionPool, stall: Stall, settings: PostgresSettings, empty_head: Callable[[Namespace], Head]
     ) -> None:
         self._pool = pool
+        self._stall = stall
         self._settings = settings
         self._empty_head = empty_head
         self._gate = NamespaceGate(nodes_width=settings.namespace_connections, queue=settings.namespace_queue)
@@ -58,7 +60,7 @@ class Transactions:
 
         async def attempt() -> T:
             with _attempt_errors():
-                async with write_transaction(self._pool, self._settings) as transaction:
+                async with write_transaction(self._pool, self._stall, self._settings) as transaction:
                     result = await work(transaction)
                     await transaction.commit()
                     return result
@@ -68,7 +70,7 @@ class Transactions:
     async def import_namespace(self, namespace: Namespace, copy: NamespaceCopy, history_id: str) -> Head:
         async with self._gate.enter(namespace.key, Lock.NAMESPACE):
             with domain_errors():
-                async with write_transaction(self._pool, self._settings) as transaction:
+                async with write_transaction(self._pool, self._stall, self._settings) as transaction:
                     held = await self._lock_namespace(transaction, namespace)
                     row = await transaction.fetch_row("namespace_has_rows", namespace.key)
                     if held.revision or row is None or row[0]:
@@ -79,7 +81,7 @@ class Transactions:
 
     async def _serial(self, namespace: Namespace, plan: Plan) -> Outcome:
         with _attempt_errors():
-            async with write_transaction(self._pool, self._settings) as transaction:
+            async with write_transaction(self._pool, self._stall, self._settings) as transaction:
                 head = await self._lock_namespace(transaction, namespace)
                 record, known_evidence = await find_request_and_evidence(
                     transaction, namespace, plan.request, plan.reads.evidence
@@ -98,7 +100,7 @@ class Transactions:
     async def _beside(self, namespace: Namespace, plan: Plan) -> Outcome:
         empty = self._empty_head(namespace)
         with _attempt_errors():
-            async with write_transaction(self._pool, self._settings) as transaction:
+            async with write_transaction(self._pool, self._stall, self._settings) as transaction:
                 if plan.request is not None:
                     request = plan.request
                     claim = namespace.key, request.method, request.key, request.fingerprint

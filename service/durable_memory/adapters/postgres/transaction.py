@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -14,6 +14,7 @@ from durable_memory.adapters.postgres.errors import CONTENDED, LOST
 from durable_memory.adapters.postgres.pool import Connection, ConnectionPool, completed
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
+from durable_memory.adapters.postgres.stall import Stall
 from durable_memory.domain.errors import DomainError, outcome_unknown
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -24,11 +25,10 @@ _VOUCH = statement("vouch")
 class WriteTransaction:
     """READ COMMITTED: each statement sees what was committed before it began, so locks come before reads."""
 
-    def __init__(self, connection: Connection, settings: PostgresSettings, on_silence: Callable[[], None]) -> None:
-        """`on_silence` is called when a commit is not answered in time."""
+    def __init__(self, connection: Connection, stall: Stall, settings: PostgresSettings) -> None:
         self._connection = connection
         self._settings = settings
-        self._on_silence = on_silence
+        self._stall = stall
         self._over = False
         self._warned = False
 
@@ -70,7 +70,7 @@ class WriteTransaction:
             await self._grace(commit)
         if not commit.done():
             self._abandon()
-            self._on_silence()
+            self._stall.begin()
             await completed(_ended(commit))
             raise _unknown("silence")
         try:
@@ -129,10 +129,17 @@ async def _ended(commit: asyncio.Future[str]) -> None:
 
 
 @asynccontextmanager
-async def write_transaction(pool: ConnectionPool, settings: PostgresSettings) -> AsyncIterator[WriteTransaction]:
-    """A transaction that is over when the block is left: committed by the block, or rolled back."""
+async def write_transaction(
+    pool: ConnectionPool, stall: Stall, settings: PostgresSettings
+) -> AsyncIterator[WriteTransaction]:
+    """A transaction that is over when the block is left: committed by the block, or rolled back.
+
+    Raises: DEPENDENCY_UNAVAILABLE, also while the database finishes no commit; as `ConnectionPool.connection`.
+    """
+    await stall.require_commits()
     async with pool.connection() as connection:
-        transaction = WriteTransaction(connection, settings, pool.doubt)
+        await stall.require_commits()  # a connection may be long in coming while those that have one find out
+        transaction = WriteTransaction(connection, stall, settings)
         try:
             await transaction.begin()
             yield transaction

@@ -34,5 +34,8 @@ SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM page_token_key);
 -- A commit of its own for an answer that repeats what others committed: it waits for the standby as theirs must have.
 SELECT pg_logical_emit_message(true, 'durable-memory', '');
 
+-- name: waits_for_standby
+SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $1;
+
 -- name: notify
 SELECT pg_notify($1::text, $2::text);

@@ -1,0 +1,110 @@
+"""Commits that are not answered: nobody makes more of them until one is.
+
+When its synchronous standby is gone, the primary takes every statement and finishes no commit. Each that is given up
+leaves a session there which holds its locks and its place until the standby is back; a server that went on would fill
+the primary with them, and then nobody could read either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import asyncpg
+import structlog
+
+from durable_memory.adapters.postgres.connecting import Connector
+from durable_memory.adapters.postgres.errors import LOST
+from durable_memory.adapters.postgres.pool import connection_settings
+from durable_memory.adapters.postgres.settings import PostgresSettings
+from durable_memory.adapters.postgres.sql import statement
+from durable_memory.domain.errors import DomainError, dependency_unavailable
+
+_log = structlog.stdlib.get_logger(__name__)
+
+_VOUCH: Final = statement("vouch")
+_DOUBT_SECONDS: Final = 1.0
+"""How long it may take to tell a primary that does not commit from a connection that was lost without a word."""
+_PATIENCE_SECONDS: Final = 0.25
+_LOOK_SECONDS: Final = 1.0
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LAST_PAUSE_SECONDS: Final = 2.0
+
+
+class Stall:
+    """Begins when a commit is given up, and is over when another is answered: one of its own, which waits."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        settings: PostgresSettings,
+        waits: Callable[[int], Awaitable[bool]],
+        jitter: Callable[[], float],
+    ) -> None:
+        """`waits` says whether the session of a process number still waits for a standby."""
+        self._connector = connector
+        self._settings = settings
+        self._waits = waits
+        self._jitter = jitter
+        self._task: asyncio.Task[None] | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """A commit was not answered in time."""
+        if self._task is None:
+            self._connector.doubt()  # a primary that finishes no commit may be one that another has overtaken
+            self._began = asyncio.get_running_loop().time()
+            self._task = asyncio.ensure_future(self._run())
+
+    async def require_commits(self) -> None:
+        """Return when commits are answered. Raises: DEPENDENCY_UNAVAILABLE if they are not, after a moment at most."""
+        if (task := self._task) is None:
+            return
+        doubt_ends = self._began + _DOUBT_SECONDS - asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait({task}, timeout=max(_PATIENCE_SECONDS, doubt_ends))
+        if not done:
+            raise dependency_unavailable("the database does not finish commits")
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _run(self) -> None:
+        _log.warning("commits_stalled")
+        pause = _FIRST_PAUSE_SECONDS
+        while not await self._commits():
+            await self._connector.wait_reachable()
+            await asyncio.sleep(pause * self._jitter())
+            pause = min(pause * 2, _LAST_PAUSE_SECONDS)
+        self._task = None
+        _log.info("commits_back", seconds=round(asyncio.get_running_loop().time() - self._began, 3))
+
+    async def _commits(self) -> bool:
+        """Whether a commit is answered, however long that takes; False if its session is gone, or it was warned."""
+        warned = False
+
+        def on_message(connection: Any, message: asyncpg.PostgresLogMessage) -> None:
+            nonlocal warned
+            warned = True
+
+        with suppress(DomainError, asyncpg.PostgresError, *LOST):
+            connection = await self._connector.connect(server_settings=connection_settings(self._settings))
+            connection.add_log_listener(on_message)
+            process = connection.get_server_pid()
+            committing = asyncio.ensure_future(connection.execute(_VOUCH))
+            try:
+                while not (await asyncio.wait({committing}, timeout=_LOOK_SECONDS))[0]:
+                    if not await self._waits(process):
+                        return False
+                committing.result()
+                return not warned
+            finally:
+                connection.terminate()
+                await asyncio.wait({committing})
+                if not committing.cancelled():
+                    committing.exception()  # seen: with its connection it has ended as well
+        return False
