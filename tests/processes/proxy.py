@@ -126,7 +126,7 @@ class _Link:
 
 
 class TcpProxy:
-    """Forwards a port of its own to `upstream_port`. `rule` and `delay_seconds` may be set at any time.
+    """Forwards a port of its own to `upstream_port`. `rule`, `delay_seconds` and `chunk_bytes` may be set at any time.
 
     The rule is asked once per chunk as it was read; a short message that was written at once is one chunk.
     """
@@ -134,6 +134,8 @@ class TcpProxy:
     def __init__(self, upstream_port: int) -> None:
         self.rule: Rule = always
         self.delay_seconds = 0.0
+        self.chunk_bytes = _CHUNK_BYTES
+        """How much is read at once at most: with little, a rule cuts in the middle of messages."""
         self.struck = 0
         """How many chunks had another fate than PASS."""
         self.held: list[Held] = []
@@ -190,8 +192,10 @@ class TcpProxy:
         self.cut()
 
     def mend(self) -> None:
-        """Let everything pass, what is held as well. Connections that were swallowed have lost bytes, and end."""
+        """Let everything pass at once, what is held as well. Connections that were swallowed lost bytes, and end."""
         self.rule = always
+        self.delay_seconds = 0.0
+        self.chunk_bytes = _CHUNK_BYTES
         for held in self.held:
             held.let_go()
         for link in list(self._links):
@@ -227,7 +231,7 @@ class TcpProxy:
 
     async def _pump(self, link: _Link, way: Way, reader: asyncio.StreamReader) -> None:
         with suppress(OSError):
-            while chunk := await reader.read(_CHUNK_BYTES):
+            while chunk := await reader.read(self.chunk_bytes):
                 if self.delay_seconds:
                     await asyncio.sleep(self.delay_seconds)
                 if link.swallowed.is_set():

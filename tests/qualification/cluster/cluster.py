@@ -7,7 +7,7 @@ import random
 import secrets
 import string
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
@@ -22,8 +22,8 @@ from tests.processes.polling import WaitTimeoutError
 from tests.processes.proxy import TcpProxy, always
 from tests.qualification.cluster.credentials import ISOLATED_TENANTS, Credentials
 from tests.qualification.cluster.embedding_node import MODEL, EmbeddingNode
-from tests.qualification.cluster.postgres_pair import PostgresPair
-from tests.qualification.cluster.redis_group import RedisGroup
+from tests.qualification.cluster.postgres_pair import PostgresNode, PostgresPair
+from tests.qualification.cluster.redis_group import RedisGroup, RedisNode
 from tests.qualification.cluster.role_watch import RoleWatch
 from tests.qualification.cluster.server_node import SEMANTIC_SERVICE, WHOLE_SERVER, ServerNode
 from tests.qualification.report.timeline import Timeline
@@ -65,6 +65,7 @@ class Cluster:
         this class.
         """
         self.folder = folder
+        self.service_root = service_root
         self.timeline = timeline
         self.credentials = Credentials(folder / "credentials.json")
         letters = random.Random(f"canary/{seed}").choices(string.ascii_lowercase, k=_CANARY_LETTERS)
@@ -82,7 +83,6 @@ class Cluster:
         """How long it took until it was healthy."""
         self._count = servers
         self._settings = settings or {}
-        self._service_root = service_root
         self._envoy: EnvoyProcess | None = None
         self._front: TcpProxy | None = None
         self._clients: set[MemoryClient] = set()
@@ -104,7 +104,7 @@ class Cluster:
                     self.folder,
                     self.timeline,
                     settings=self._server_settings(),
-                    service_root=self._service_root,
+                    service_root=self.service_root,
                 )
                 stack.push_async_callback(server.close)
                 self.servers.append(server)
@@ -259,9 +259,9 @@ class Cluster:
         except RuntimeError:
             redis_primary = None
         primaries = (self.postgres.primary, redis_primary)
+        nodes: Sequence[PostgresNode | RedisNode] = (*self.postgres.nodes, *self.redis.nodes)
         return {
-            node.name: None if not node.is_running else "primary" if node in primaries else "standby"
-            for node in (*self.postgres.nodes, *self.redis.nodes)
+            node.name: None if not node.is_running else "primary" if node in primaries else "standby" for node in nodes
         }
 
     async def _lines(self) -> list[str]:

@@ -1,0 +1,97 @@
+"""Servers that die, drain and stand still, and the embedding provider that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.cluster.server_node import ServerNode
+from tests.qualification.report.timeline import Lane
+
+
+class ServerKilled:
+    """One server, at any moment of what it does; it starts again at once or a little later."""
+
+    name = "kill -9 of a server"
+
+    def available(self, cluster: Cluster) -> bool:
+        return bool(_serving(cluster))
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        server = rng.choice(_serving(cluster))
+        away_seconds = rng.uniform(0.0, 1.5)
+        with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
+            await server.kill9()
+            await asyncio.sleep(away_seconds)
+            await server.start()
+
+
+class EveryServerKilled:
+    """All servers at the same moment: nothing is left that remembers who waits for an answer."""
+
+    name = "kill -9 of every server"
+
+    def available(self, cluster: Cluster) -> bool:
+        return len(_serving(cluster)) == len(cluster.servers)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        with cluster.timeline.span(Lane.FAULT, self.name):
+            await asyncio.gather(*(server.kill9() for server in cluster.servers))
+            await asyncio.gather(*(server.start() for server in cluster.servers))
+
+
+class ServerDrained:
+    """SIGTERM, as in an upgrade: no call is dropped."""
+
+    name = "drain of a server"
+
+    def available(self, cluster: Cluster) -> bool:
+        return bool(_serving(cluster))
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        server = rng.choice(_serving(cluster))
+        with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
+            code = await server.terminate()
+            await server.start()
+        if code:
+            raise RuntimeError(f"{server.name} ended with {code} when it was told to drain")
+
+
+class ServerPaused:
+    """SIGSTOP for 1 to 6 s: it keeps its connections, locks and leases, and wakes as if no time had passed."""
+
+    name = "pause of a server"
+
+    def available(self, cluster: Cluster) -> bool:
+        return bool(_serving(cluster))
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        server = rng.choice(_serving(cluster))
+        seconds = rng.uniform(1.0, 6.0)
+        with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
+            server.pause()
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                server.wake()
+
+
+class EmbeddingKilled:
+    """The endpoint is gone for some seconds: recall goes on by words, and says so."""
+
+    name = "kill -9 of the embedding provider"
+
+    def available(self, cluster: Cluster) -> bool:
+        return cluster.embedding.is_running
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        away_seconds = rng.uniform(0.5, 4.0)
+        with cluster.timeline.span(Lane.FAULT, self.name, key="embedding"):
+            await cluster.embedding.kill9()
+            await asyncio.sleep(away_seconds)
+            await cluster.embedding.start()
+
+
+def _serving(cluster: Cluster) -> list[ServerNode]:
+    return [server for server in cluster.servers if server.is_running and not server.is_paused]

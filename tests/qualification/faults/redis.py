@@ -1,0 +1,108 @@
+"""What befalls Redis: promotions with and without loss, empty restarts, outages, and a primary that stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.cluster.redis_group import RedisNode
+from tests.qualification.report.timeline import Lane
+
+
+def _all_run(cluster: Cluster) -> bool:
+    return all(node.is_running for node in cluster.redis.nodes)
+
+
+async def _primary(cluster: Cluster) -> RedisNode:
+    # The sentinels are asked, and may take their time.
+    return await asyncio.to_thread(lambda: cluster.redis.primary)
+
+
+class PrimaryKilled:
+    """kill -9 of the primary; the sentinels promote a replica, and the old primary comes back as another."""
+
+    name = "kill -9 of the Redis primary"
+
+    def available(self, cluster: Cluster) -> bool:
+        return _all_run(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        primary = await _primary(cluster)
+        with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
+            await asyncio.to_thread(primary.kill9)
+            await cluster.redis.wait_promoted(away_from=primary)
+            await cluster.redis.rejoin(primary)
+
+
+class PromotionWithLoss:
+    """A promotion that loses what the primary acknowledged for a second or three."""
+
+    name = "promotion in Redis that loses writes"
+
+    def available(self, cluster: Cluster) -> bool:
+        return _all_run(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        seconds = rng.uniform(1.0, 3.0)
+        with cluster.timeline.span(Lane.FAULT, self.name, key=(await _primary(cluster)).name):
+            primary = await cluster.redis.promote_losing_writes(lambda: asyncio.sleep(seconds))
+            await cluster.redis.rejoin(primary)
+
+
+class EmptyRestart:
+    """All nodes are started again without any data, faster than a failover."""
+
+    name = "restart of Redis without data"
+
+    def available(self, cluster: Cluster) -> bool:
+        return _all_run(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        with cluster.timeline.span(Lane.FAULT, self.name):
+            await cluster.redis.restart_empty_everywhere()
+
+
+class Outage:
+    """No node answers for 2 to 5 s: all silent, or all killed."""
+
+    def __init__(self, name: str, *, killed: bool) -> None:
+        self.name = name
+        self._killed = killed
+
+    def available(self, cluster: Cluster) -> bool:
+        return _all_run(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        seconds = rng.uniform(2.0, 5.0)
+        with cluster.timeline.span(Lane.FAULT, self.name):
+            await cluster.redis.outage(killed=self._killed)
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                await cluster.redis.end_outage()
+
+
+class PrimaryFrozen:
+    """SIGSTOP of the primary until another one is promoted; then it wakes, and still thinks that it is the primary."""
+
+    name = "frozen Redis primary"
+
+    def available(self, cluster: Cluster) -> bool:
+        return _all_run(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        primary = await _primary(cluster)
+        longer_seconds = rng.uniform(0.0, 1.0)
+        with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
+            primary.stop_answering()
+            try:
+                await cluster.redis.wait_promoted(away_from=primary)
+                await asyncio.sleep(longer_seconds)
+            finally:
+                primary.answer_again()
+            await cluster.redis.wait_settled()
+
+
+SILENT_OUTAGE = Outage("silence of all of Redis", killed=False)
+KILLED_OUTAGE = Outage("kill -9 of all of Redis", killed=True)
