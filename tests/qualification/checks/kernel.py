@@ -13,9 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from durable_memory_client import ChangeSet, WatchedChange
+from tests.qualification.model.nodes import NodesModel
+from tests.qualification.model.replay import sent_texts
 from tests.qualification.recorder.history import Call, Fate, Key, Outcome, Reading, by_command, fate
+from tests.qualification.traffic.wording import digest_of
 
 _CHAIN_START = "0" * 64
+_DEFECTS = frozenset({"INTERNAL", "DATA_CORRUPTED", "IDEMPOTENCY_KEY_REUSED", "UNIMPLEMENTED"})
 
 
 def problems(
@@ -32,6 +36,11 @@ def problems(
         *broken_chain(changes),
         *applied_twice(changes),
         *lost_acknowledgements(calls, changes),
+        *lost_revisions(calls, changes),
+        *skipped_revisions(changes),
+        *several_winners(calls),
+        *nobody_won(calls),
+        *defects(calls),
         *resurrected(later, changes),
         *unexplained(later, changes),
         *changed_answers(calls),
@@ -85,6 +94,61 @@ def lost_acknowledgements(calls: Sequence[Call], changes: Sequence[ChangeSet]) -
         there = f"is at {made[call.key]}" if call.key in made else "is not there"
         found.append(f"{_name(call.key)} was acknowledged at namespace revision {call.effect.revision}, and {there}")
     return found
+
+
+def lost_revisions(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
+    """The node revisions that an answer names are those of its change set, no more and no fewer."""
+    made = {
+        _key(change): {(one.citation.node_id, one.citation.node_revision) for one in change.changes}
+        for change in changes
+    }
+    return [
+        f"{_name(call.key)} was told that it made {sorted(told)}, and its change set has {sorted(made[call.key])}"
+        for call in calls
+        if call.effect is not None
+        and call.key in made
+        and (told := {(one.node_id, one.revision) for one in call.effect.made}) != made[call.key]
+        and told
+    ]
+
+
+def skipped_revisions(changes: Sequence[ChangeSet]) -> list[str]:
+    """Each node is at 1, 2, 3 and so on: a revision has one command that made it."""
+    found = []
+    latest: dict[str, int] = {}
+    for change in changes:
+        for one in change.changes:
+            node_id, revision = one.citation.node_id, one.citation.node_revision
+            if revision != latest.get(node_id, 0) + 1:
+                at = change.namespace_revision
+                found.append(f"{node_id} went from revision {latest.get(node_id, 0)} to {revision} at {at}")
+            latest[node_id] = revision
+    return found
+
+
+def several_winners(calls: Sequence[Call]) -> list[str]:
+    """Of the commands that compare with one revision of a node, one is told that it was applied."""
+    return list(NodesModel(calls).contradictions)
+
+
+def nobody_won(calls: Sequence[Call]) -> list[str]:
+    """A command that was refused because a node had moved on was right: there is one that may have moved it."""
+    model = NodesModel(calls)
+    return [
+        f"{_name(call.key)} was refused because {write.node_id} had left revision {write.expected}, which nobody did"
+        for call in calls
+        if call.reason == "REVISION_CONFLICT" and call.outcome is Outcome.REFUSED
+        for write in call.writes
+        if write.node_id
+        and write.expected
+        and len([one for one in call.writes if one.expected]) == 1
+        and not model.may_be_written(write.node_id, write.expected + 1)
+    ]
+
+
+def defects(calls: Sequence[Call]) -> list[str]:
+    """There are errors that no caller may ever get, whatever happens to the servers and to what they depend on."""
+    return [f"{_name(call.key)} got {call.reason}" for call in calls if call.reason in _DEFECTS]
 
 
 def resurrected(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
@@ -194,10 +258,25 @@ def mixed_up(watched: Iterable[WatchedChange], texts: Mapping[Key, str]) -> list
         key = _key(change.change_set)
         brought = {one.citation.node_id for one in change.change_set.changes if one.content_changed}
         found += [
-            f"{_name(key)} brought node {node.id} the text {node.content!r}"
+            f"{_name(key)} brought node {node.id} another text ({digest_of(node.content)})"
             for node in change.nodes
             if node.id in brought and not node.content.startswith(texts.get(key, ""))
         ]
+    return found
+
+
+def other_texts(watched: Iterable[WatchedChange], calls: Iterable[Call]) -> list[str]:
+    """The same by digests, which is all that is left of what another process wrote; and the whole text."""
+    found = []
+    texts = sent_texts(calls)
+    for change in watched:
+        key = _key(change.change_set)
+        sent = texts.get(key, {})
+        brought = {one.citation.node_id for one in change.change_set.changes if one.content_changed}
+        for node in change.nodes:
+            expected = sent.get(node.id, sent.get(""))
+            if node.id in brought and expected is not None and digest_of(node.content) != expected:
+                found.append(f"{_name(key)} brought node {node.id} text {digest_of(node.content)}, not {expected}")
     return found
 
 

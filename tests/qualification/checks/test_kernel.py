@@ -19,6 +19,7 @@ from durable_memory_client import (
 from tests.qualification.checks.kernel import chained, mixed_up, problems, torn
 from tests.qualification.recorder.history import Call, Effect, Fate, Outcome, Reading, fate
 from tests.qualification.recorder.recorder import unknown_and_applied
+from tests.qualification.traffic.wording import digest_of
 
 NAMESPACE = Namespace("acme", "user-1", "default")
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -284,7 +285,7 @@ def test_a_node_revision_that_is_missing_or_there_twice_is_found():
 
 def test_the_text_of_another_command_is_found():
     assert mixed_up(watched(("a", {"n": 1}, {"n": 1})), {("Remember", "a"): "what a says"}) == [
-        "Remember a brought node n the text 'content of n'"
+        f"Remember a brought node n another text ({digest_of('content of n')})"
     ]
 
 

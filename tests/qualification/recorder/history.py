@@ -1,12 +1,17 @@
-"""What happened, as the callers know it: each attempt of each command, and what its answer promised."""
+"""What happened, as the callers know it: each attempt of each command, what its answer promised, and what was found.
+
+Nothing here holds a text: `digest_of` (traffic/wording.py) stands for each. All times are seconds of the monotonic
+clock, which the processes of one machine share; `wall` is by the clock on the wall.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from typing import TypeAlias
 
-Key = tuple[str, str]
+Key: TypeAlias = tuple[str, str]
 """Method and request id: what identifies a command in its namespace."""
 
 
@@ -32,6 +37,27 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """What a command does to one node, if it is applied."""
+
+    node_id: str = ""
+    """Empty: a new one, whose name the answer tells."""
+    expected: int | None = None
+    """The revision that it must be at; 0: it must not exist. None: not compared."""
+    status: str = "ACTIVE"
+    text: str | None = None
+    """The digest of the text that it gets; None: it keeps its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A revision of a node, of which an answer says that its command made it."""
+
+    node_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What an answer says for ever: a repetition has to say the same.
 
@@ -40,11 +66,12 @@ class Effect:
 
     revision: int | None
     answer: str
+    made: tuple[Made, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt. Times are monotonic seconds, `wall` is its begin by the clock on the wall."""
+    """One attempt. One that has not ended, or whose process was killed before, has no end (`math.inf`)."""
 
     method: str
     request_id: str
@@ -56,6 +83,12 @@ class Call:
     history_id: str = ""
     token_revision: int | None = None
     wall: float = 0.0
+    writes: tuple[Write, ...] = ()
+    process: str = ""
+    caller: str = ""
+    """Who made the attempt; it does one thing at a time."""
+    command: int = 0
+    """The command's number in its process: another number is another command, or the same name given twice."""
 
     @property
     def key(self) -> Key:
@@ -76,6 +109,162 @@ class Reading:
     ended: float
     history_id: str
     revision: int
+    process: str = ""
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledHit:
+    """One hit: a node's revision by its citation, and the digest of the text that came with it."""
+
+    node_id: str
+    revision: int
+    valid_from: int
+    content_digest: str
+    """As the citation says it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """One recall of a question that names one node, and what it answered for the namespace at `revision`."""
+
+    began: float
+    ended: float
+    method: str
+    asked_node: str
+    """The node that the question is about, while it has the text that the question was made from."""
+    asked_text: str
+    mode_asked: str
+    mode_used: str = ""
+    degradation: str = ""
+    history_id: str = ""
+    revision: int = 0
+    hits: tuple[RecalledHit, ...] = ()
+    max_results: int = 0
+    unindexed: int | None = None
+    """How many ACTIVE nodes the semantic branch had no vector of; None if it was not asked."""
+    reason: str = ""
+    """Why there is no answer; empty if there is one."""
+    session_id: str = ""
+    process: str = ""
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A run that began: the invocation `request_id` of the run `run_id`, and what tells it from all others."""
+
+    at: float
+    request_id: str
+    session_id: str
+    run_id: str
+    incarnation: str
+    context_id: str
+    outcome: str
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A memory that was admitted, or used: an access event that is acknowledged."""
+
+    method: str
+    request_id: str
+    session_id: str
+    run_id: str
+    incarnation: str
+    context_id: str
+    node_id: str
+    revision: int
+    event_id: str
+    used: bool = False
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A session that was opened, or resumed with a binding: its own, or one that drifted."""
+
+    began: float
+    ended: float
+    session_id: str
+    asked: str
+    """The digest of the binding that was expected; empty where it was opened."""
+    drifted: bool
+    got: str = ""
+    """The digest of the binding that it has; empty if it was refused, or is not known."""
+    reason: str = ""
+    process: str = ""
+    caller: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that made calls. All its times are after `began`."""
+
+    process: str
+    seed: str
+    began: float
+    wall: float
+    pid: int
+
+
+Record: TypeAlias = Process | Call | Reading | Recalled | Begun | Recorded | Resumed
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """All that is known of one namespace."""
+
+    processes: list[Process] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    recalls: list[Recalled] = field(default_factory=list)
+    begun: list[Begun] = field(default_factory=list)
+    recorded: list[Recorded] = field(default_factory=list)
+    resumed: list[Resumed] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        match record:
+            case Process():
+                self.processes.append(record)
+            case Call():
+                self.calls.append(record)
+            case Reading():
+                self.readings.append(record)
+            case Recalled():
+                self.recalls.append(record)
+            case Begun():
+                self.begun.append(record)
+            case Recorded():
+                self.recorded.append(record)
+            case Resumed():
+                self.resumed.append(record)
+
+    @property
+    def answered(self) -> list[Recalled]:
+        """The recalls that got an answer."""
+        return [recall for recall in self.recalls if not recall.reason]
+
+    @property
+    def revisions_read(self) -> list[Reading]:
+        """Every time that somebody was told where the namespace stands: change tokens, and those of recalls."""
+        of_recalls = (
+            Reading(began=one.began, ended=one.ended, history_id=one.history_id, revision=one.revision)
+            for one in self.answered
+        )
+        return [*self.readings, *of_recalls]
+
+
+def merged(histories: Iterable[History]) -> History:
+    """One namespace's history out of those of several processes, calls in the order in which they began."""
+    together = History()
+    for history in histories:
+        for one in fields(History):
+            getattr(together, one.name).extend(getattr(history, one.name))
+    together.calls.sort(key=lambda call: call.began)
+    return together
 
 
 def fate(attempts: Iterable[Call]) -> Fate:

@@ -5,85 +5,115 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from durable_memory_client import (
-    Activated,
-    Admission,
-    ChangeSet,
-    ChangeToken,
-    MemoryServiceError,
-    MemoryUnavailableError,
-    Proposed,
-    Put,
-    Reactivated,
-    Recall,
-    Rejected,
-    Remembered,
-    Retired,
-    Revised,
-    Superseded,
-    UseOutcome,
+from durable_memory_client import ChangeToken, MemoryServiceError, MemoryUnavailableError, Recall
+from tests.qualification.recorder.answers import Answer, effect_of, hits_of, stands
+from tests.qualification.recorder.history import (
+    Begun,
+    Call,
+    Fate,
+    History,
+    Key,
+    Outcome,
+    Process,
+    Reading,
+    Recalled,
+    Record,
+    Recorded,
+    Resumed,
+    Write,
+    by_command,
+    fate,
 )
-from tests.qualification.recorder.history import Call, Effect, Fate, Key, Outcome, Reading, by_command, fate
+from tests.qualification.recorder.journal import Journal
+from tests.qualification.recorder.operations import sample_call
+from tests.qualification.report.timeline import Series, Timeline
+from tests.qualification.traffic.wording import digest_of
 
-Answer: TypeAlias = (
-    ChangeSet
-    | Remembered
-    | Put
-    | Revised
-    | Retired
-    | Reactivated
-    | Superseded
-    | Proposed
-    | Activated
-    | Rejected
-    | Recall
-    | Admission
-    | list[UseOutcome]
-)
-
-_DEFECTS = frozenset({"INTERNAL", "DATA_CORRUPTED", "IDEMPOTENCY_KEY_REUSED"})
-_CHANGED = frozenset({"CREATED", "REVISED", "REACTIVATED", "ACTIVATED", "REJECTED", "CORROBORATED"})
+_MEMORABLE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """Something to do once. `send` makes one attempt, always with the same request id; it is given its deadline.
 
-    `text` is what the content that it brings begins with.
+    `text` is what the content that it brings, or makes ACTIVE, begins with. `writes`: what it does to which nodes.
     """
 
     method: str
     request_id: str
     send: Callable[[float | None], Awaitable[Answer]]
     text: str = ""
+    caller: str = ""
+    writes: tuple[Write, ...] = ()
 
     @property
     def key(self) -> Key:
         return (self.method, self.request_id)
 
 
-class Recorder:
-    """The calls of one namespace, of any number of callers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A memory that was acknowledged, and a text by which nothing else is found first."""
 
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self._under_way: dict[int, Call] = {}
-        self.readings: list[Reading] = []
+    node_id: str
+    digest: str
+    """Of the memory's whole text."""
+    text: str
+
+
+class Recorder:
+    """The calls of one namespace, of any number of callers of this process.
+
+    `process` names it among those whose histories are merged. `journal` is told everything as it happens. Latencies
+    and revisions go to `timeline`, these under the key `namespace`.
+    """
+
+    def __init__(
+        self,
+        *,
+        process: str = "",
+        seed: str = "",
+        journal: Journal | None = None,
+        timeline: Timeline | None = None,
+        namespace: str = "",
+    ) -> None:
+        self.history = History()
         self.errors: dict[Key, MemoryServiceError] = {}
         """The last error of each command that got one."""
-        self.defects: list[MemoryServiceError] = []
-        """Errors that no caller may ever get, whatever happens to the servers and to the database."""
+        self.acknowledged: list[Command] = []
+        self.questions: list[Question] = []
+        """About what was acknowledged as ACTIVE at some time, the newest last."""
+        self._process = process
+        self._journal = journal
+        self._timeline = timeline
+        self._namespace = namespace
+        self._under_way: dict[int, Call] = {}
         self._commands: dict[Key, Command] = {}
+        self._numbers: dict[int, tuple[int, Command]] = {}
+        self._repeatable: set[Key] = set()
         self._sent = 0
         self._waiting: list[tuple[int, asyncio.Event]] = []
+        self._keep(Process(process=process, seed=seed, began=time.monotonic(), wall=time.time(), pid=os.getpid()))
 
-    async def attempt(self, command: Command, timeout: float | None = None) -> tuple[Call, Answer | None]:
-        """Make one attempt. `timeout` is its deadline in seconds, by default the client's.
+    @property
+    def calls(self) -> list[Call]:
+        """The attempts that have ended."""
+        return self.history.calls
+
+    @property
+    def readings(self) -> list[Reading]:
+        return self.history.readings
+
+    async def attempt(
+        self, command: Command, timeout: float | None = None, *, by: str | None = None
+    ) -> tuple[Call, Answer | None]:
+        """Make one attempt. `timeout` is its deadline in seconds, by default the client's. `by` makes it, by default
+        the command's caller.
 
         The client's own repetitions count as part of it: its errors say whether they are definite all the same.
         """
@@ -95,9 +125,15 @@ class Recorder:
             ended=math.inf,
             outcome=Outcome.UNKNOWN,
             wall=time.time(),
+            writes=command.writes,
+            process=self._process,
+            caller=command.caller if by is None else by,
+            command=self._numbers.setdefault(id(command), (len(self._numbers) + 1, command))[0],
         )
         place = self._sent
         self._under_way[place] = call
+        if self._journal is not None:
+            self._journal.write(call)
         self._count()
         answer: Answer | None = None
         outcome, reason = Outcome.UNKNOWN, "CANCELLED"
@@ -108,10 +144,8 @@ class Recorder:
             outcome = Outcome.REFUSED if error.definite else Outcome.UNKNOWN
             reason = error.reason or error.code.name
             self.errors[command.key] = error
-            if error.reason in _DEFECTS:
-                self.defects.append(error)
         finally:
-            history_id, token_revision = _stands(answer)
+            history_id, token_revision = stands(answer)
             call = replace(
                 call,
                 ended=time.monotonic(),
@@ -122,25 +156,70 @@ class Recorder:
                 token_revision=token_revision,
             )
             del self._under_way[place]
-            self.calls.append(call)
+            self._keep(call)
+            if outcome is Outcome.OK:
+                self._remember(command, call)
         return call, answer
 
-    async def read(self, read: Callable[[], Awaitable[ChangeToken]]) -> ChangeToken | None:
+    async def recall(
+        self,
+        recalling: Callable[[], Awaitable[Recall]],
+        *,
+        question: Question,
+        method: str,
+        mode: str,
+        max_results: int,
+        session_id: str = "",
+        caller: str = "",
+    ) -> Recall | None:
+        """Ask; None if there was no answer. Pure: an attempt that failed is over."""
+        recalled = Recalled(
+            began=time.monotonic(),
+            ended=math.inf,
+            method=method,
+            asked_node=question.node_id,
+            asked_text=question.digest,
+            mode_asked=mode,
+            max_results=max_results,
+            session_id=session_id,
+            process=self._process,
+            caller=caller,
+        )
+        answer: Recall | None = None
+        reason = "CANCELLED"
+        try:
+            answer = await recalling()
+        except MemoryServiceError as error:
+            reason = error.reason or error.code.name
+        finally:
+            recalled = replace(recalled, ended=time.monotonic(), reason=reason)
+            if answer is not None:
+                recalled = _answered(recalled, answer)
+            self._keep(recalled)
+        return answer
+
+    async def read(self, read: Callable[[], Awaitable[ChangeToken]], *, caller: str = "") -> ChangeToken | None:
         """Read a change token; None if the service is not there."""
         began = time.monotonic()
         try:
             token = await read()
         except MemoryUnavailableError:
             return None
-        self.readings.append(
+        self._keep(
             Reading(
                 began=began,
                 ended=time.monotonic(),
                 history_id=token.history_id,
                 revision=token.namespace_revision,
+                process=self._process,
+                caller=caller,
             )
         )
         return token
+
+    def keep(self, record: Begun | Recorded | Resumed) -> None:
+        """Note something else that a caller was told."""
+        self._keep(replace(record, process=self._process))
 
     async def sent(self, more: int) -> None:
         """Return when `more` further attempts have been started."""
@@ -169,39 +248,46 @@ class Recorder:
                 event.set()
         self._waiting = [(target, event) for target, event in self._waiting if target > self._sent]
 
+    def _keep(self, record: Record) -> None:
+        self.history.add(record)
+        if self._journal is not None:
+            self._journal.write(record)
+        if self._timeline is None:
+            return
+        if isinstance(record, Call):
+            sample_call(self._timeline, record, self._namespace)
+        elif isinstance(record, Recalled):
+            key = f"{record.method} {'refused' if record.reason else 'ok'}"
+            self._timeline.sample(Series.LATENCY_SECONDS, record.ended - record.began, key=key, at=record.ended)
 
-def _stands(answer: Answer | None) -> tuple[str, int | None]:
-    """Where the namespace stood, as far as the answer says so."""
-    match answer:
-        case None | list():
-            return "", None
-        case ChangeSet():
-            return "", answer.namespace_revision
-        case _:
-            token = answer.change_token
-            return ("", None) if token is None else (token.history_id, token.namespace_revision)
+    def _remember(self, command: Command, call: Call) -> None:
+        """Keep what can be repeated and asked about."""
+        if command.key not in self._repeatable:
+            self._repeatable.add(command.key)
+            self.acknowledged.append(command)
+        if call.effect is None or not command.text:
+            return
+        digest = digest_of(command.text)
+        named = {write.node_id: write for write in command.writes}
+        for made in call.effect.made:
+            write = named.get(made.node_id, named.get(""))
+            if write is not None and write.status == "ACTIVE" and write.text in (None, digest):
+                self.questions.append(Question(node_id=made.node_id, digest=digest, text=command.text))
+        del self.questions[:-_MEMORABLE]
 
 
-def effect_of(answer: Answer) -> Effect:
-    """All of an answer that a repetition has to say again: everything but where the namespace stands now."""
-    match answer:
-        case ChangeSet():
-            return Effect(revision=answer.namespace_revision, answer=repr(answer))
-        case list():
-            return Effect(revision=None, answer=repr(answer))
-        case Recall():
-            return Effect(revision=None, answer=repr((answer.admissions, answer.context_id)))
-        case Admission():
-            return Effect(revision=None, answer=repr((answer.outcomes, answer.context_id)))
-        case Superseded():
-            said = f"{answer.citation} for {answer.superseded_citation}"
-            return Effect(revision=answer.citation.namespace_revision, answer=said)
-        case Revised() | Retired():
-            return Effect(revision=answer.citation.namespace_revision, answer=str(answer.citation))
-        case _:
-            changed = answer.outcome in _CHANGED
-            revision = answer.citation.namespace_revision if changed else None
-            return Effect(revision=revision, answer=f"{answer.outcome} {answer.citation}")
+def _answered(recalled: Recalled, answer: Recall) -> Recalled:
+    token = answer.change_token
+    return replace(
+        recalled,
+        reason="",
+        mode_used=answer.mode_used or "",
+        degradation="" if answer.degradation is None else answer.degradation.reason,
+        history_id="" if token is None else token.history_id,
+        revision=0 if token is None else token.namespace_revision,
+        hits=hits_of(answer),
+        unindexed=None if answer.semantic is None else answer.semantic.unindexed_active_count,
+    )
 
 
 def unknown_and_applied(

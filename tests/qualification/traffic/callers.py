@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from durable_memory_client import (
-    AdmissionOutcome,
     Citation,
     Create,
     Decision,
@@ -19,12 +18,10 @@ from durable_memory_client import (
     Evidence,
     EvidenceKind,
     MemoryClient,
-    MemoryRun,
     MemoryUnavailableError,
-    NodeRevision,
+    Node,
     NodeStatus,
     Proposed,
-    Recall,
     Relation,
     RelationKind,
     Remembered,
@@ -32,18 +29,16 @@ from durable_memory_client import (
     Superseded,
 )
 from durable_memory_client.errors import NodeNotFoundError
-from tests.qualification.recorder.recorder import Answer, Command, Recorder
+from tests.qualification.recorder.answers import Answer
+from tests.qualification.recorder.history import Write
+from tests.qualification.recorder.recorder import Command, Recorder
+from tests.qualification.traffic.wording import digest_of, text_of
 
 Send = Callable[[MemoryClient, dict[str, Any]], Awaitable[Answer]]
 """Makes one attempt on a connection, with the keyword arguments that say which command it is and how long it has."""
 
 _READY_SECONDS = 2.0
-SHARED_WORD = "tea"
-
-
-def text_of(request_id: str) -> str:
-    """What a command writes: of nobody else, and found by a word that all have."""
-    return f"{request_id} drinks {SHARED_WORD}"
+_REPEATS_AT_MOST = 40
 
 
 def decided(request_id: str) -> Evidence:
@@ -83,7 +78,9 @@ class Caller:
     """Works until it is told to stop, and notes everything. `clients` are connections to servers over one store.
 
     `timeout` is the deadline of each attempt, in seconds; None: the client's, with its repetitions. Half of what is
-    in doubt it repeats until it knows; the rest it leaves in doubt.
+    in doubt it repeats until it knows; the rest it leaves in doubt. `pause` is how long it rests between two things,
+    in seconds, on the average; `canary` is in all that it writes and asks. `sessions` are the digests of the bindings
+    of sessions that are there from before, by their names.
     """
 
     def __init__(
@@ -95,9 +92,15 @@ class Caller:
         *,
         seed: str,
         timeout: float | None,
+        canary: str = "",
+        pause: float = 0.0,
+        sessions: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.rng = random.Random(f"{seed}/{name}")
+        self.canary = canary
+        self.sessions = dict(sessions or {})
+        self._pause = pause
         self._recorder = recorder
         self._clients = clients
         self._reach = reach
@@ -109,9 +112,14 @@ class Caller:
             try:
                 await self.step()
                 if self.rng.random() < 0.1:
-                    await self._recorder.read(lambda: self.memory.get_change_token(timeout=self._timeout))
+                    await self._recorder.read(
+                        lambda: self.memory.get_change_token(timeout=self._timeout), caller=self.name
+                    )
             except MemoryUnavailableError:
                 await self._reach.again()
+            if self._pause:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stopping.wait(), self.rng.uniform(0, 2 * self._pause))
 
     async def step(self) -> None:
         """Do one thing. Raises: MemoryUnavailableError."""
@@ -126,25 +134,43 @@ class Caller:
         self._number += 1
         return f"{self.name}-{self._number}"
 
+    def text_of(self, request_id: str) -> str:
+        """What a command writes."""
+        return text_of(request_id, self.canary)
+
     async def do(
-        self, method: str, request_id: str, send: Send, *, text: str = "", insist: bool = False
+        self,
+        method: str,
+        request_id: str,
+        send: Send,
+        *,
+        text: str = "",
+        writes: Sequence[Write] = (),
+        insist: bool = False,
+        caller: str | None = None,
     ) -> Answer | None:
-        """The answer of a command, or None if it was refused or is left in doubt. Each attempt goes to any server."""
+        """The answer of a command, or None if it was refused or is left in doubt. Each attempt goes to any server.
+
+        `caller`: who does it, where that is one of several at once.
+        """
         command = Command(
             method=method,
             request_id=request_id,
             send=lambda timeout: send(self.memory, {"request_id": request_id, "timeout": timeout}),
             text=text,
+            caller=caller or self.name,
+            writes=tuple(writes),
         )
-        while True:
+        for _ in itertools.count() if insist else range(_REPEATS_AT_MOST):
             call, answer = await self._recorder.attempt(command, self._timeout)
             if answer is not None or call.is_verdict:
                 return answer
             await self._reach.again()
             if not insist and self.rng.random() < 0.5:
                 return None
+        return None
 
-    async def node(self, node_id: str):
+    async def node(self, node_id: str) -> Node | None:
         """A node, or None if there is none."""
         try:
             return await self.memory.get_node(node_id, timeout=self._timeout)
@@ -161,7 +187,7 @@ class Rememberer(Caller):
 
     async def step(self) -> None:
         request_id = self.new_id()
-        text = text_of(request_id)
+        text = self.text_of(request_id)
         node_id = f"node-{request_id}" if self.rng.random() < 0.5 else None
         roll = self.rng.random()
         if self._known and roll < 0.4:
@@ -178,6 +204,7 @@ class Rememberer(Caller):
             request_id,
             lambda memory, options: memory.remember(text, node_id=node_id, **options),
             text=text,
+            writes=[Write(node_id=node_id or "", expected=0, text=digest_of(text))],
         )
         if isinstance(answer, Remembered):
             self._known[answer.citation] = text
@@ -189,6 +216,10 @@ class Rememberer(Caller):
             request_id,
             lambda memory, options: memory.supersede(known, text, **options),
             text=text,
+            writes=[
+                Write(node_id=known.node_id, expected=known.node_revision, status=NodeStatus.SUPERSEDED),
+                Write(expected=0, text=digest_of(text)),
+            ],
         )
         if isinstance(answer, Superseded):
             self._known[answer.citation] = text
@@ -201,19 +232,33 @@ class Reviser(Caller):
 
     async def step(self) -> None:
         request_id = self.new_id()
-        text = text_of(request_id)
+        text = self.text_of(request_id)
         node = await self.node(self.name)
         roll = self.rng.random()
         if node is None or (node.status is NodeStatus.ACTIVE and roll < 0.15):
             await self.do(
-                "PutMemory", request_id, lambda memory, options: memory.put(self.name, text, **options), text=text
+                "PutMemory",
+                request_id,
+                lambda memory, options: memory.put(self.name, text, **options),
+                text=text,
+                writes=[Write(node_id=self.name, text=digest_of(text))],
             )
             return
         cited = node.citation
         if node.status is NodeStatus.ARCHIVED:
-            await self.do("ReactivateMemory", request_id, lambda memory, options: memory.reactivate(cited, **options))
+            await self.do(
+                "ReactivateMemory",
+                request_id,
+                lambda memory, options: memory.reactivate(cited, **options),
+                writes=[_of(cited, NodeStatus.ACTIVE)],
+            )
         elif roll < 0.25:
-            await self.do("RetireMemory", request_id, lambda memory, options: memory.retire(cited, **options))
+            await self.do(
+                "RetireMemory",
+                request_id,
+                lambda memory, options: memory.retire(cited, **options),
+                writes=[_of(cited, NodeStatus.ARCHIVED)],
+            )
         else:
             named = self._previous if self._previous is not None and roll < 0.35 else cited
             await self.do(
@@ -221,6 +266,7 @@ class Reviser(Caller):
                 request_id,
                 lambda memory, options: memory.revise(named, content=text, **options),
                 text=text,
+                writes=[_of(named, NodeStatus.ACTIVE, text)],
             )
         self._previous = cited
 
@@ -237,28 +283,42 @@ class ChangeSetter(Caller):
             self._create(left, request_id, relations=[Relation(RelationKind.RELATED_TO, right)]),
             self._create(right, request_id, relations=[Relation(RelationKind.RELATED_TO, left)]),
         ]
+        writes = [Write(node_id=one, expected=0, text=self._digest(one, request_id)) for one in (left, right)]
         node = await self.node(self._contested)
+        expected = None
         if node is None:
             operations.append(self._create(self._contested, request_id))
+            expected = 0
         elif self.rng.random() < 0.7:
             operations.append(
                 Revise(
                     node_id=self._contested,
                     expected_revision=node.revision,
-                    content=f"{text_of(request_id)} {self._contested}",
+                    content=self._content(self._contested, request_id),
                     evidence=[decided(request_id)],
                 )
             )
+            expected = node.revision
+        if expected is not None:
+            text = self._digest(self._contested, request_id)
+            writes.append(Write(node_id=self._contested, expected=expected, text=text))
         await self.do(
             "ApplyChangeSet",
             request_id,
             lambda memory, options: memory.apply_change_set(operations, note=request_id, **options),
-            text=text_of(request_id),
+            text=self.text_of(request_id),
+            writes=writes,
         )
 
     def _create(self, node_id: str, request_id: str, relations: Sequence[Relation] = ()) -> Any:
-        draft = Draft(content=f"{text_of(request_id)} {node_id}", evidence=[decided(request_id)])
+        draft = Draft(content=self._content(node_id, request_id), evidence=[decided(request_id)])
         return Create(memory=draft, node_id=node_id, status=NodeStatus.ACTIVE, relations=relations)
+
+    def _content(self, node_id: str, request_id: str) -> str:
+        return f"{self.text_of(request_id)} {node_id}"
+
+    def _digest(self, node_id: str, request_id: str) -> str:
+        return digest_of(self._content(node_id, request_id))
 
 
 class Proposer(Caller):
@@ -266,12 +326,14 @@ class Proposer(Caller):
 
     async def step(self) -> None:
         request_id = self.new_id()
+        text = self.text_of(request_id)
         said = Evidence.user_statement(f"chat:{request_id}", request_id)
         proposed = await self.do(
             "ProposeCandidates",
             request_id,
-            lambda memory, options: memory.propose(text_of(request_id), evidence=[said], **options),
-            text=text_of(request_id),
+            lambda memory, options: memory.propose(text, evidence=[said], **options),
+            text=text,
+            writes=[Write(expected=0, status=NodeStatus.CANDIDATE, text=digest_of(text))],
         )
         if not isinstance(proposed, Proposed):
             return
@@ -281,52 +343,18 @@ class Proposer(Caller):
                 "ActivateCandidates",
                 self.new_id(),
                 lambda memory, options: memory.activate(candidate, decision, **options),
+                text=text,
+                writes=[_of(candidate, NodeStatus.ACTIVE)],
             )
         else:
             await self.do(
                 "RejectCandidates",
                 self.new_id(),
                 lambda memory, options: memory.reject(candidate, decision, **options),
+                writes=[_of(candidate, NodeStatus.TOMBSTONED)],
             )
 
 
-class Admitter(Caller):
-    """Recalls for a model, admits what it found and uses the best of it; knows how often each must be counted."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._run: MemoryRun | None = None
-        self.admitted: Counter[NodeRevision] = Counter()
-        self.used: Counter[NodeRevision] = Counter()
-
-    async def step(self) -> None:
-        if self._run is None:
-            session = await self.memory.open_session(self.name, max_results=3)
-            run = session.run("run-1")
-            await run.begin()
-            self._run = run
-        run = self._run
-        # An assembly follows from the one before it, so nothing of it may stay in doubt.
-        recall = await self.do(
-            "ActiveRecall",
-            self.new_id(),
-            lambda _, options: run.recall(SHARED_WORD, admit=True, **options),
-            insist=True,
-        )
-        if not isinstance(recall, Recall) or not recall.hits:
-            return
-        self.admitted.update(map(_admitted, filter(_is_admitted, recall.admissions)))
-        best = recall.hits[0].citation
-        uses = await self.do(
-            "RecordUse", self.new_id(), lambda _, options: run.record_use([best], **options), insist=True
-        )
-        if uses:
-            self.used[NodeRevision(best.node_id, best.node_revision)] += 1
-
-
-def _is_admitted(outcome: AdmissionOutcome) -> bool:
-    return outcome.admitted
-
-
-def _admitted(outcome: AdmissionOutcome) -> NodeRevision:
-    return outcome.node_revision
+def _of(cited: Citation, status: NodeStatus, text: str | None = None) -> Write:
+    digest = None if text is None else digest_of(text)
+    return Write(node_id=cited.node_id, expected=cited.node_revision, status=status, text=digest)

@@ -1,29 +1,24 @@
-"""What the tests of this folder share: connections that come back at once, traffic, and looking at everything."""
+"""One namespace under load: its callers, what they know, and looking at everything there is."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient, MemoryNamespace, WatchedChange
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
-from tests.qualification.checks.kernel import mixed_up, problems, torn
-from tests.qualification.recorder.history import Fate, Key, Outcome
+from tests.qualification.checks.kernel import problems
+from tests.qualification.recorder.history import Fate, History, Key, Outcome
 from tests.qualification.recorder.recorder import Recorder
-from tests.qualification.traffic.callers import (
-    SHARED_WORD,
-    Admitter,
-    Caller,
-    ChangeSetter,
-    Proposer,
-    Reach,
-    Rememberer,
-    Reviser,
-)
+from tests.qualification.report.results import Finding
+from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Reach, Rememberer, Reviser
+from tests.qualification.traffic.judgement import Kept, judge, read_all
+from tests.qualification.traffic.racers import OF_A_RUN
+from tests.qualification.traffic.readers import Admitter
+from tests.qualification.traffic.wording import SHARED_WORD
 
 ATTEMPT_SECONDS = 0.5
 """The deadline of an attempt: a call that a killed server leaves behind is in doubt, and not repeated unseen."""
@@ -35,21 +30,20 @@ BUSY: Sequence[type[Caller]] = (
 QUIET: Sequence[type[Caller]] = (Rememberer, Admitter)
 _PAGE_SIZE = 500
 _LOOKED_UP = 20
-# Whose arguments follow from where the run is now: they are repeated at once or never.
-_OF_A_RUN = frozenset({"ActiveRecall", "RecordUse"})
+_AFTERWARDS = "afterwards"
 
-# A server that was killed is found again as soon as it listens.
-_RECONNECT_AT_ONCE = (
+RECONNECT_AT_ONCE = (
     ("grpc.initial_reconnect_backoff_ms", 20),
     ("grpc.min_reconnect_backoff_ms", 20),
     ("grpc.max_reconnect_backoff_ms", 100),
 )
+"""Channel options: a server that was killed is found again as soon as it listens."""
 
 
 def connect(server: ServerProcess, scope: str = "default", *, address: str | None = None) -> MemoryClient:
     """A client of a server, of one user's namespace; `address` is another way to the server."""
     return MemoryClient(
-        address or server.address, tenant="acme", principal="user-1", scope=scope, channel_options=_RECONNECT_AT_ONCE
+        address or server.address, tenant="acme", principal="user-1", scope=scope, channel_options=RECONNECT_AT_ONCE
     )
 
 
@@ -92,7 +86,12 @@ class Standing:
 
 
 class Tenancy:
-    """One namespace under load: its callers, its follower, and what they know."""
+    """One namespace under load: its callers, its follower, and what they know.
+
+    `prefix` begins the names of its callers, and so all ids that they make: each process that writes to the namespace
+    has another. `follow`: whether it watches the namespace all the time. `recorder` and what its callers take
+    (`canary`, `pause`, `sessions`) are told in traffic/callers.py and recorder/recorder.py.
+    """
 
     def __init__(
         self,
@@ -101,18 +100,44 @@ class Tenancy:
         seed: str,
         kinds: Sequence[type[Caller]] = BUSY,
         timeout: float | None = ATTEMPT_SECONDS,
+        recorder: Recorder | None = None,
+        canary: str = "",
+        pause: float = 0.0,
+        prefix: str = "",
+        sessions: Mapping[str, str] | None = None,
+        follow: bool = True,
     ) -> None:
         self.memory = clients[0]
-        self.recorder = Recorder()
-        self.follower = Follower(self.memory)
+        self.canary = canary
+        self.recorder = Recorder() if recorder is None else recorder
+        self._follower = Follower(self.memory) if follow else None
         self._reach = Reach(clients)
         self.callers: list[Caller] = [
-            kind(f"{kind.__name__.lower()}-{number}", clients, self.recorder, self._reach, seed=seed, timeout=timeout)
+            kind(
+                f"{prefix}{kind.__name__.lower()}-{number}",
+                clients,
+                self.recorder,
+                self._reach,
+                seed=seed,
+                timeout=timeout,
+                canary=canary,
+                pause=pause,
+                sessions=sessions,
+            )
             for number, kind in enumerate(kinds)
         ]
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._listed: list[ChangeSet] = []
+
+    @property
+    def follower(self) -> Follower:
+        assert self._follower is not None, "it does not follow its namespace"
+        return self._follower
+
+    @property
+    def history(self) -> History:
+        return self.recorder.history
 
     def start(self) -> None:
         self._stopping.clear()
@@ -125,49 +150,59 @@ class Tenancy:
 
     async def check(self) -> None:
         """Whether everything that the callers know by now is true. They may go on meanwhile."""
+        found = await self.problems_so_far()
+        assert not found, "\n".join(found)
+
+    async def problems_so_far(self) -> list[str]:
+        """What is not true of what the callers know by now. They may go on meanwhile."""
         self._require_running()
         calls, readings = self.recorder.calls_so_far(), list(self.recorder.readings)
         known = self._listed[-1].namespace_revision if self._listed else 0
         token = await self.memory.get_change_token()
         self._listed += await self._list(after=known)
         found = problems(calls, self._listed, readings, later=self.recorder.calls_so_far())
-        found += [f"{error.method} {error.request_id}: {error}" for error in self.recorder.defects]
-        assert not found, "\n".join(found)
-        assert len(self._listed) >= token.namespace_revision
+        if len(self._listed) < token.namespace_revision:
+            found.append(f"{len(self._listed)} change sets are listed at namespace revision {token.namespace_revision}")
+        return found
 
-    async def settle(self) -> None:
-        """Repeat what is in doubt until its outcome is known."""
+    async def settle(self, timeout: float = 30.0) -> None:
+        """Repeat what is in doubt until its outcome is known. Raises: WaitTimeoutError."""
 
         async def settled() -> bool:
             for command in self.recorder.with_fate(Fate.UNKNOWN):
-                await self.recorder.attempt(command)
+                await self.recorder.attempt(command, by=_AFTERWARDS)
             return not self.recorder.with_fate(Fate.UNKNOWN)
 
-        await wait_until_async(settled, 30.0, what="everything is known")
+        await wait_until_async(settled, timeout, what="everything is known")
 
-    async def repeat(self, rng: random.Random, most: int) -> None:
-        """Send again some of what was acknowledged, however long ago."""
-        applied = [command for command in self.recorder.with_fate(Fate.APPLIED) if command.method not in _OF_A_RUN]
+    async def repeat(self, rng: random.Random, most: int, *, strict: bool = True) -> None:
+        """Send again some of what was acknowledged, however long ago. `strict`: raise what is not acknowledged again;
+        else it is for the checks to find."""
+        applied = [command for command in self.recorder.acknowledged if command.method not in OF_A_RUN]
         for command in rng.sample(applied, min(most, len(applied))):
-            call, _ = await self.recorder.attempt(command)
-            assert call.outcome is Outcome.OK, self.recorder.errors[command.key]
+            call, _ = await self.recorder.attempt(command, by=_AFTERWARDS)
+            assert not strict or call.outcome is Outcome.OK, self.recorder.errors[command.key]
+
+    async def findings(self) -> tuple[list[Finding], Kept]:
+        """What every check finds in the whole of the namespace, and all of it. Nobody writes meanwhile."""
+        watched = None
+        if self._follower is not None:
+            token = await self.memory.get_change_token()
+            await self._follower.caught_up(token.namespace_revision)
+            watched = self._follower.changes
+        kept = await read_all(self.memory, watched)
+        return judge(self.history, kept, self.recorder.texts), kept
 
     async def check_everything(self) -> None:
         """Whether the whole of the namespace is what its callers know. Nobody writes meanwhile."""
         await self.check()
-        assert await self._list(after=0) == self._listed, "what was listed earlier has changed"
-        await self.follower.caught_up(len(self._listed))
-        watched = self.follower.changes
-        assert [change.change_set for change in watched] == self._listed
-        found = [*torn(watched), *mixed_up(watched, self.recorder.texts)]
+        findings, kept = await self.findings()
+        found = [f"{finding.check}: {problem}" for finding in findings for problem in finding.problems]
         assert not found, "\n".join(found)
-        latest = {node.id: node.citation for change in watched for node in change.nodes}
-        assert {node.id: node.citation for node in await self.memory.snapshot().all()} == latest
-        for change in watched[:: max(1, len(watched) // _LOOKED_UP)]:
-            named = change.change_set
+        assert list(kept.changes) == self._listed, "what was listed earlier has changed"
+        for named in kept.changes[:: max(1, len(kept.changes) // _LOOKED_UP)]:
             found_by_key = await self.memory.get_change_set(request_id=named.idempotency_key, method=named.method)
             assert found_by_key == named
-        await self._check_counts()
 
     @property
     def committed(self) -> dict[Key, float]:
@@ -182,7 +217,7 @@ class Tenancy:
         changes = await self._list(after=token.namespace_revision - 1, memory=memory) if self._listed else []
         snapshot = memory.snapshot()
         await snapshot.all()
-        recall = await memory.preview(SHARED_WORD, max_results=100)
+        recall = await memory.preview(" ".join(filter(None, [self.canary, SHARED_WORD])), max_results=100)
         return Standing(
             token=token,
             chain_digest=changes[0].chain_digest if changes else None,
@@ -199,14 +234,6 @@ class Tenancy:
         assert replace(there, token=here.token) == here
         assert there.token.namespace_revision == here.token.namespace_revision
 
-    async def _check_counts(self) -> None:
-        usage = {one.node_revision: one async for one in self.memory.usage(page_size=_PAGE_SIZE)}
-        admitters = [caller for caller in self.callers if isinstance(caller, Admitter)]
-        admitted = sum((caller.admitted for caller in admitters), Counter())
-        used = sum((caller.used for caller in admitters), Counter())
-        assert {revision: one.admission_count for revision, one in usage.items()} == admitted
-        assert {revision: one.use_count for revision, one in usage.items() if one.use_count} == used
-
     async def _list(self, after: int, memory: MemoryNamespace | None = None) -> list[ChangeSet]:
         pages = (memory or self.memory).list_change_sets(after_namespace_revision=after, page_size=_PAGE_SIZE)
         return [change async for change in pages]
@@ -222,4 +249,5 @@ class Tenancy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._reach.close()
-        await self.follower.close()
+        if self._follower is not None:
+            await self._follower.close()

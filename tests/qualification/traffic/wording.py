@@ -8,6 +8,7 @@ else: neither reports nor logs of the harness ever hold one of these texts.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 SHARED_WORD = "tea"
 """Of every text: what it finds is the whole namespace."""
@@ -61,3 +62,8 @@ def text_of(request_id: str, canary: str = "") -> str:
 def digest_of(text: str) -> str:
     """Stands for a text in histories and reports: 16 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def phrases() -> Collection[str]:
+    """What each text ends with, so that a piece of one that leaked is found although its canary was cut off."""
+    return [f"{where} {when}" for where in _WHERE for when in _WHEN]

@@ -1,0 +1,75 @@
+"""How long nothing worked, as all the callers together saw it, and how long what worked took."""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from tests.qualification.recorder.history import History, Outcome
+from tests.qualification.report.results import Distribution, distribution
+from tests.qualification.report.timeline import Event, Lane
+
+
+def writes(history: History) -> list[float]:
+    """When commands that change nodes succeeded."""
+    return sorted(call.ended for call in history.calls if call.outcome is Outcome.OK and call.writes)
+
+
+def recalls(history: History) -> list[float]:
+    """When recalls were answered."""
+    return sorted(recall.ended for recall in history.answered)
+
+
+def worst_gap(successes: Sequence[float], began: float, ended: float) -> float:
+    """The longest time in seconds without a success, of those that began in this window; `successes` are in order.
+
+    The window is one in which callers wanted something all the time. A gap begins with the window at the earliest and
+    ends with a success, also with one after the window; without one, with the window.
+    """
+    longest, last = 0.0, began
+    for at in successes[bisect.bisect_left(successes, began) :]:
+        if last > ended:
+            break
+        longest = max(longest, at - last)
+        last = at
+    if last <= ended and (not successes or successes[-1] < ended):
+        longest = max(longest, ended - last)
+    return longest
+
+
+def by_fault(
+    successes: Sequence[float], events: Iterable[Event], *, after: float, until: float
+) -> Mapping[str, Sequence[float]]:
+    """The worst gap from each fault's beginning to `after` seconds past its end, by the fault's label.
+
+    `until` is when traffic stopped.
+    """
+    gaps: dict[str, list[float]] = defaultdict(list)
+    for event in events:
+        if event.lane is Lane.FAULT and event.began < until:
+            ended = event.began if event.ended is None else event.ended
+            gaps[event.label].append(worst_gap(successes, event.began, min(ended + after, until)))
+    return gaps
+
+
+def longer_than(bound: float, what: str, gaps: Mapping[str, Sequence[float]]) -> list[str]:
+    """The faults after which nothing worked for longer than `bound` seconds."""
+    return [
+        f"no {what} for {gap:.1f} s after {label}, and {bound:.1f} s is the most"
+        for label, of in gaps.items()
+        for gap in of
+        if gap > bound
+    ]
+
+
+def latencies(history: History) -> Mapping[str, Distribution]:
+    """Of the attempts that succeeded, in seconds, by method."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for call in history.calls:
+        if call.outcome is Outcome.OK:
+            seconds[call.method].append(call.ended - call.began)
+    for recall in history.answered:
+        seconds[f"{recall.method} {recall.mode_used}"].append(recall.ended - recall.began)
+    found = {method: distribution(values, "seconds") for method, values in sorted(seconds.items())}
+    return {method: one for method, one in found.items() if one is not None}
