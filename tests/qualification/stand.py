@@ -18,6 +18,7 @@ import psutil
 from tests.qualification.checks.hygiene import Forbidden, Traces
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.report.timeline import Lane, Series, Timeline
+from tests.qualification.traffic.wording import phrases
 
 OpenCluster = Callable[[Path, Timeline, int], AbstractAsyncContextManager[Cluster]]
 """Makes a cluster in a folder, with its number."""
@@ -114,7 +115,7 @@ class Stand:
 
 
 def _forbidden(cluster: Cluster) -> Forbidden:
-    return Forbidden(secrets=cluster.secrets, words=[cluster.canary])
+    return Forbidden(secrets=cluster.secrets, words=[cluster.canary], texts=phrases())
 
 
 def _left_by(cluster: Cluster) -> Mapping[str, Path]:

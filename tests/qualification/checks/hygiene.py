@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -94,32 +93,28 @@ class Scanner:
         """Whether a text holds any of it."""
         return bool(self.scan([text.encode(errors="surrogatepass")]))
 
-    def scan_files(self, files: Iterable[Path], *, beside: Path | None = None) -> list[str]:
-        """What is wrong with files; they are named from `beside` on."""
+    def scan_files(self, files: Iterable[Path]) -> list[str]:
+        """What is wrong with files."""
         problems = []
         for path in files:
-            name = path.relative_to(beside) if beside is not None else path.name
-            found = self.scan(_read(path))
-            problems += [f"{name}: {one}" for one in found[:_MOST_PER_PLACE]]
-            if self.holds(str(name)):
+            if self.holds(path.name):
                 problems.append("a file's name holds what it must not")
+                continue
+            problems += [f"{path.name}: {one}" for one in self.scan(_read(path))[:_MOST_PER_PLACE]]
         return problems
 
 
 @dataclass(slots=True, kw_only=True)
 class Traces:
-    """What a run has left where others can read it: files, and bytes that were sent to a collector."""
+    """What a run has left where others can read it: reports, logs, and what a collector was sent."""
 
     forbidden: Forbidden = field(default_factory=Forbidden)
     files: list[Path] = field(default_factory=list)
-    sent: dict[str, Sequence[bytes]] = field(default_factory=dict)
-    """By a name for what it is. Each item is one message."""
 
     def __or__(self, other: Traces) -> Traces:
         return Traces(
             forbidden=self.forbidden | other.forbidden,
             files=list(dict.fromkeys([*self.files, *other.files])),
-            sent={**self.sent, **other.sent},
         )
 
 
@@ -127,7 +122,6 @@ class Traces:
 class Scanned:
     files: int
     bytes: int
-    messages: int
     problems: Sequence[str]
 
 
@@ -137,18 +131,7 @@ def scan(traces: Traces) -> Scanned:
     there = [path for path in traces.files if path.is_file()]
     problems = [f"{path.name} is gone, and was not looked at" for path in traces.files if not path.is_file()]
     problems += scanner.scan_files(there)
-    problems += _scan_messages(scanner, traces.sent)
-    size = sum(path.stat().st_size for path in there) + sum(map(len, _flat(traces.sent)))
-    return Scanned(files=len(there), bytes=size, messages=sum(map(len, traces.sent.values())), problems=problems)
-
-
-def _scan_messages(scanner: Scanner, sent: Mapping[str, Sequence[bytes]]) -> list[str]:
-    return [f"{name}: {one}" for name, messages in sent.items() for one in scanner.scan(messages)[:_MOST_PER_PLACE]]
-
-
-def _flat(sent: Mapping[str, Sequence[bytes]]) -> Iterator[bytes]:
-    for messages in sent.values():
-        yield from messages
+    return Scanned(files=len(there), bytes=sum(path.stat().st_size for path in there), problems=problems)
 
 
 def _values(forbidden: Forbidden) -> Iterator[tuple[str, str]]:
@@ -203,8 +186,3 @@ def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             yield chunk
-
-
-def files_below(folder: Path) -> list[Path]:
-    """Every file below a folder, in order."""
-    return sorted(Path(root) / name for root, _, names in os.walk(folder) for name in names)

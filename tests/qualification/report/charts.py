@@ -34,6 +34,7 @@ from tests.qualification.report.timeline import Lane, Sample, Series, Timeline
 _FASTEST: Final = 0.001
 _SLOWEST: Final = 30.0
 _MOST_LINES: Final = 8
+_MOST_LINES_OF_ALL: Final = 60
 _LOOKS: Final = 4
 _ROOM: Final = 13
 """Characters of a name at the end of a line."""
@@ -44,7 +45,7 @@ _HOLE_BINS: Final = 3
 def overview(timeline: Timeline) -> str:
     """The whole run."""
     window = whole(timeline)
-    picture = Picture(Along(window), timeline.began)
+    picture = Picture(Along(window), timeline.began, whole=True)
     draw_rows(picture, timeline)
     _draw(picture, timeline, window, leadership=False)
     return figure(picture.y, picture.parts, label="Timeline of the whole run")
@@ -73,7 +74,7 @@ def _draw(picture: Picture, timeline: Timeline, window: Window, *, leadership: b
     ):
         _draw_lines(picture, timeline, series, head, short, height=76)
     _draw_lines(picture, timeline, Series.EMBEDDING_SECONDS, "embedding calls", duration, height=60)
-    _draw_lines(picture, timeline, Series.RESIDENT_BYTES, "memory of servers", _mebibytes, height=60)
+    _draw_lines(picture, timeline, Series.RESIDENT_BYTES, "memory of servers", _mebibytes, height=60, unit=2.0**20)
     _draw_axis(picture)
 
 
@@ -89,9 +90,9 @@ def _draw_latency(picture: Picture, timeline: Timeline, bins: Sequence[LatencyBi
         return bottom - height * math.log(min(max(seconds, _FASTEST), _SLOWEST) / _FASTEST) / span
 
     picture.head("latency")
-    for edge in (0.001, 0.01, 0.1, 1.0, 10.0):
+    for edge, name in ((0.001, "1 ms"), (0.01, "10 ms"), (0.1, "100 ms"), (1.0, "1 s"), (10.0, "10 s")):
         picture.parts.append(rule(y(edge)))
-        picture.parts.append(text(LEFT - 8, y(edge) + 4, duration(edge), anchor="end", kind="dim"))
+        picture.parts.append(text(LEFT - 8, y(edge) + 4, name, anchor="end", kind="dim"))
     for kind, name, values in (
         ("p99", "p99", [one.p99 for one in bins]),
         ("p50", "p50", [one.p50 for one in bins]),
@@ -117,22 +118,23 @@ def _draw_calls(picture: Picture, timeline: Timeline, bins: Sequence[LatencyBin]
         level = bottom - height * value / most
         picture.parts.append(rule(level))
         picture.parts.append(text(LEFT - 8, level + 4, short(value), anchor="end", kind="dim"))
-    wide = max(PLOT / len(bins) - 0.4, 0.8)
+    wide = max(PLOT * window.bin_seconds / window.seconds - 0.4, 0.8)
     for place, one in enumerate(bins):
         if not one.outcomes:
             continue
         left = picture.along.x(window.began + place * window.bin_seconds)
+        width = min(wide, LEFT + PLOT - left)
         level = bottom
         for outcome in ("ok", "refused", "unknown"):
             count = one.outcomes.get(outcome, 0)
             if count:
                 tall = max(height * count / window.bin_seconds / most, 2.0 if outcome != "ok" else 0.5)
                 level -= tall
-                picture.parts.append(bar(left, level, wide, tall, kind=f"calls {outcome}"))
+                picture.parts.append(bar(left, level, width, tall, kind=f"calls {outcome}"))
         at = picture.since(window.began + place * window.bin_seconds)
         counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(one.outcomes.items()))
         said = f"{at}: {counts}; p50 {duration(one.p50)}, p99 {duration(one.p99)}"
-        picture.parts.append(bar(left, top, wide, height, kind="pointer", title=said))
+        picture.parts.append(bar(left, top, width, height, kind="pointer", title=said))
     x = LEFT + PLOT + 6
     for place, outcome in enumerate(("unknown", "refused", "ok")):
         picture.parts.append(bar(x, top + place * 16, 10, 10, kind=f"calls {outcome}"))
@@ -148,14 +150,18 @@ def _draw_lines(
     shown: Callable[[float], str],
     *,
     height: float,
+    unit: float = 1.0,
 ) -> None:
-    """The lines of a series, those with most changes if there are too many, each with its name at its end."""
+    """The lines of a series, those with most changes if there are too many, each with its name at its end; in the
+    picture of the whole run all of them, by no name. The axis ends at a round number of `unit`."""
     lines = _lines_of(timeline, series, picture.along.window)
     if not lines:
         return
-    chosen = sorted(lines, key=lambda key: (-len(lines[key]), key))[:_MOST_LINES]
+    named = not picture.whole or len(lines) <= _MOST_LINES
+    most_lines = _MOST_LINES if named else _MOST_LINES_OF_ALL
+    chosen = sorted(lines, key=lambda key: (-len(lines[key]), key))[:most_lines]
     top, bottom = picture.y + 6, picture.y + 6 + height
-    most = nice_ceiling(max(sample.value for key in chosen for sample in lines[key]))
+    most = unit * nice_ceiling(max(sample.value for key in chosen for sample in lines[key]) / unit)
     _shade_faults(picture, timeline, top, bottom)
     picture.head(head)
     for value in (0.0, most / 2, most):
@@ -165,11 +171,12 @@ def _draw_lines(
     names: list[tuple[float, str, str]] = []
     for place, key in enumerate(sorted(chosen)):
         points = [(picture.along.x(one.at), bottom - height * one.value / most) for one in lines[key]]
-        kind = f"l{place % _LOOKS}"
+        kind = f"l{place % _LOOKS}" if named else "l0"
         last = lines[key][-1].value
         picture.parts.append(path(points, kind=kind, title=f"{key or head}: {shown(last)} at the end", stepped=True))
         names.append((points[-1][1], key, kind))
-    _name_ends(picture, names, top)
+    if named:
+        _name_ends(picture, names, top)
     picture.y = bottom + 8
     if len(lines) > len(chosen):
         picture.parts.append(text(LEFT, picture.y + 6, f"and {len(lines) - len(chosen)} more", kind="dim"))
@@ -203,7 +210,7 @@ def _draw_axis(picture: Picture) -> None:
         x = picture.along.x(at)
         picture.parts.append(f'<path d="M{x:.1f} {picture.y:.1f}v5" class="axis"/>')
         picture.parts.append(text(x, picture.y + 18, said, anchor="middle", kind="dim"))
-    picture.parts.append(text(LEFT - 8, picture.y + 18, "since the run began", anchor="end", kind="dim"))
+    picture.parts.append(text(0, picture.y + 18, "since the run began", kind="dim"))
     picture.y += 24
 
 

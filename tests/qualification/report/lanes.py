@@ -37,7 +37,8 @@ class Picture:
     along: Along
     origin: float
     """When the run began."""
-    holds: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
+    """Whether it shows the whole run."""
     parts: list[str] = field(default_factory=list)
     y: float = 0.0
 
@@ -119,6 +120,8 @@ def draw_processes(picture: Picture, timeline: Timeline) -> None:
         by_key.setdefault(event.key or "other", []).append(event)
     if by_key:
         picture.head("processes")
+        said = "thick: primary; thin: standby, or a server that runs; a cross: killed, or another thing of a moment"
+        picture.parts.append(text(LEFT, picture.y + 12, said, kind="dim"))
         picture.y += 16
     for key in sorted(by_key):
         picture.parts.append(name_of_line(picture.y + 12, key))

@@ -14,7 +14,7 @@ from tests.qualification.report.results import Finding, RowResult, Verdict
 from tests.qualification.report.timeline import Timeline
 
 SCHEMA: Final = 1
-MOST_PROBLEMS: Final = 20
+MOST_PROBLEMS: Final = 12
 """Of one finding that a report repeats; how many there are it always says."""
 _MOST_CHARACTERS: Final = 400
 WITHHELD: Final = "(withheld: it holds the text of a memory or a credential)"

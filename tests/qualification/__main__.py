@@ -1,0 +1,114 @@
+"""The command: `python -m tests.qualification`.
+
+Exit codes: 0 when every row that was asked for passed, 1 when one did not, 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import shlex
+import signal
+import sys
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from tests.qualification.run import LONG_MINUTES, STANDARD_MINUTES, Run
+from tests.qualification.scenarios.table import EXPLORING, ROWS, rows
+
+_OUT: Final = Path("build") / "qualification"
+_MOST_SEEDS: Final = 1_000_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = _parser()
+    given = parser.parse_args(argv)
+    try:
+        chosen = chosen_rows(given.rows)
+    except ValueError as error:
+        parser.error(str(error))
+    if given.list:
+        say_rows()
+        return 0
+    seed = random.SystemRandom().randrange(_MOST_SEEDS) if given.seed is None else given.seed
+    out = given.out or _OUT / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-seed-{seed}"
+    command = f"python -m tests.qualification --seed {seed} --minutes {given.minutes:g}"
+    if given.rows:
+        command += f" --rows {shlex.quote(given.rows)}"
+    run = Run(seed, given.minutes, chosen, out, service_root=given.service_root, command=command, say=say)
+    say(f"seed {seed}, {given.minutes:g} minutes; the report will be in {out}")
+    return asyncio.run(_ended_in_order(run))
+
+
+async def _ended_in_order(run: Run) -> int:
+    """Run; SIGTERM or Ctrl-C ends it as it ends itself: no process is left, and there is a report."""
+    task = asyncio.create_task(run.run())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        report = await task
+    except asyncio.CancelledError:
+        return 1
+    return 0 if report.passed else 1
+
+
+def chosen_rows(said: str) -> Collection[int]:
+    """`1,4,exploratory` or `2-5` as numbers. Raises: ValueError for what is no row."""
+    chosen: set[int] = set()
+    for part in filter(None, (one.strip() for one in said.split(","))):
+        first, _, last = part.partition("-")
+        if part == EXPLORING.module:
+            chosen.add(EXPLORING.number)
+        elif first.isdecimal() and (last.isdecimal() or not last):
+            chosen.update(range(int(first), int(last or first) + 1))
+        else:
+            raise ValueError(f"{part!r} is no row: state numbers, as 1,4 or 2-5, or {EXPLORING.module}")
+    rows(chosen - {EXPLORING.number})
+    return chosen
+
+
+def say(line: str) -> None:
+    """To stdout at once: who waits ten minutes looks at it."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def say_rows() -> None:
+    for row in (*ROWS, EXPLORING):
+        say(f"{row.number or '':>2} {row.name}: {row.promise}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.qualification",
+        description="Starts real processes, breaks them, and reports what held. Exit code 0: every row passed.",
+    )
+    parser.add_argument("--seed", type=int, help="the same seed breaks the same things [default: any]")
+    parser.add_argument(
+        "--minutes",
+        type=_minutes,
+        default=STANDARD_MINUTES,
+        help=f"how long, about; over {LONG_MINUTES:g}, the time that the rows leave is for faults by chance "
+        f"[default: {STANDARD_MINUTES:g}]",
+    )
+    parser.add_argument("--rows", default="", help="some rows only, as 1,4,exploratory or 2-5 [default: all]")
+    parser.add_argument("--out", type=Path, help="the folder of the report [default: build/qualification/...]")
+    parser.add_argument("--list", action="store_true", help="list the rows and end")
+    parser.add_argument("--service-root", type=Path, help=argparse.SUPPRESS)
+    return parser
+
+
+def _minutes(said: str) -> float:
+    minutes = float(said)
+    if not 0 < minutes <= 7 * 24 * 60:
+        raise argparse.ArgumentTypeError(f"{said} is not a time between none and a week")
+    return minutes
+
+
+if __name__ == "__main__":
+    sys.exit(main())
