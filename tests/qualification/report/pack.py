@@ -37,7 +37,8 @@ def sign(folder: Path, traces: Traces) -> Scanned:
     if not found.problems:
         manifest = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
         (folder / HYGIENE_OK).write_text(
-            f"no credential, no memory and no question in {found.files} files, {found.bytes} bytes\nMANIFEST.json sha256:{manifest}\n",
+            f"no credential, no memory and no question in {found.files} files, {found.bytes} bytes\n"
+            f"MANIFEST.json sha256:{manifest}\n",
             "utf-8",
         )
     return found
