@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -61,11 +62,7 @@ def _header(report: Report) -> str:
 def _verdicts(report: Report) -> str:
     rows = []
     for place, result in enumerate(report.results):
-        worst = [
-            (_words(name.removeprefix(_WORST).removeprefix("_")), _figure(name, value))
-            for name, value in result.figures.items()
-            if name.startswith(_WORST)
-        ]
+        worst = _worst(result)
         faults = ", ".join(f"{name} ×{count}" for name, count in result.faults.most_common())
         doubts = unknown(result)
         resolved = (
@@ -96,6 +93,19 @@ def _verdicts(report: Report) -> str:
         '<p class="dim">An operation is one attempt of a call. Unknown: its caller could not know whether it had been '
         "applied; below, what became of these commands when they were sent again with the same request id.</p>"
     )
+
+
+def _worst(result: RowResult) -> Sequence[tuple[str, str]]:
+    """(what, figure): of figures of one kind, as `worst_seconds_without_writes: kill -9`, the worst of all."""
+    found: dict[str, tuple[float, str]] = {}
+    for name, value in result.figures.items():
+        kind, _, of = name.partition(": ")
+        if kind.startswith(_WORST) and not isinstance(value, str):
+            found[kind] = max(found.get(kind, (-math.inf, "")), (value, of))
+    return [
+        (_words(kind.removeprefix(_WORST).removeprefix("_")) + (f": {of}" if of else ""), _figure(kind, value))
+        for kind, (value, of) in found.items()
+    ]
 
 
 def _failures(report: Report) -> str:
@@ -301,6 +311,6 @@ def _words(name: str) -> str:
 def _figure(name: str, value: float | int | str) -> str:
     if isinstance(value, str):
         return value
-    if name.endswith(_SECONDS):
+    if "seconds" in name.partition(": ")[0]:
         return duration(float(value))
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
