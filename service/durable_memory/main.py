@@ -122,6 +122,7 @@ class Application:
         self._ready = asyncio.Event()
         self._stopped = False
         self._supervisors: list[asyncio.Task[None]] = []
+        self._probing: asyncio.Task[bool] | None = None
 
     @property
     def address(self) -> str:
@@ -199,6 +200,9 @@ class Application:
         for supervisor in self._supervisors:
             with contextlib.suppress(asyncio.CancelledError):
                 await supervisor
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait({self._probing})
         drain = self._settings.drain
         try:
             await self._server.drain(delay_seconds=drain.delay_seconds, grace_seconds=drain.grace_seconds)
@@ -293,12 +297,21 @@ class Application:
         return None if self._services.runtime is None else self._services.runtime.health
 
     async def _probe(self) -> bool:
+        """Whether the store answers in time. A probe for which it does not is given up, and nobody waits for its end."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(self._store_answers(), name="durable-memory-probe")
+        done, _ = await asyncio.wait({self._probing}, timeout=self._settings.health.probe_timeout_seconds)
+        if not done:
+            self._probing.cancel()
+            return False
+        return not self._probing.cancelled() and self._probing.result()
+
+    async def _store_answers(self) -> bool:
         try:
-            async with asyncio.timeout(self._settings.health.probe_timeout_seconds):
-                await self._store.check()
-                # Replicas rotate the keys in the store; a probe is when this one notices.
-                self._page_tokens.use_keys(await self._store.page_token_keys())
-        except (DomainError, TimeoutError):
+            await self._store.check()
+            # Replicas rotate the keys in the store; a probe is when this one notices.
+            self._page_tokens.use_keys(await self._store.page_token_keys())
+        except DomainError:
             return False
         except Exception as error:  # noqa: BLE001 - as above; whatever it is, the store did not answer
             _log.warning("probe_failed", exception=type(error).__qualname__)
