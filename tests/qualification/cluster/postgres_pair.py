@@ -72,8 +72,11 @@ class PostgresPair:
                 await stack.enter_async_context(node.proxy)
                 await stack.enter_async_context(node.replication)
             await asyncio.to_thread(self._primary.start)
+            # What nobody relies on yet need not wait for the disk, which others may keep busy.
+            await self._set("fsync", "off")
             await self._primary.create_database(DATABASE)
             await migrate(self.direct_dsn())
+            await self._set("fsync", "on")
             await self._build_standby()
             self._stack = stack.pop_all()
         return self
@@ -144,11 +147,11 @@ class PostgresPair:
         Those that wait for the standby are acknowledged. A promotion would lose what is acknowledged from now on.
         """
         self._synchronous = False
-        await self._set_synchronous("")
+        await self._set(_SYNCHRONOUS, "")
 
     async def with_standby(self) -> None:
         """Let commits wait for the standby again; return when it has everything that was acknowledged before."""
-        await self._set_synchronous("*")
+        await self._set(_SYNCHRONOUS, "*")
         await self.wait_in_sync()
         self._synchronous = True
 
@@ -212,9 +215,9 @@ class PostgresPair:
         await asyncio.to_thread(standby.start)
         await self.with_standby()
 
-    async def _set_synchronous(self, names: str) -> None:
-        async with _connected(self.direct_dsn()) as primary:
-            await primary.execute(f"ALTER SYSTEM SET {_SYNCHRONOUS} = '{names}'")
+    async def _set(self, name: str, value: str) -> None:
+        async with _connected(self._primary.dsn()) as primary:
+            await primary.execute(f"ALTER SYSTEM SET {name} = '{value}'")
             await primary.execute("SELECT pg_reload_conf()")
 
 

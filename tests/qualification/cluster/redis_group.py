@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -36,7 +37,7 @@ class RedisNode(RedisProcess):
         self.name = name
         self.proxy = TcpProxy(self.port)
 
-    def settle(self, primary: RedisNode | None) -> None:
+    def prepare(self, primary: RedisNode | None) -> None:
         """Before the first start: announce the proxy, which is open, and be the replica of another one."""
         self._settings |= {"replica-announce-ip": "127.0.0.1", "replica-announce-port": str(self.proxy.port)}
         if primary is not None:
@@ -61,9 +62,9 @@ class RedisGroup:
                 stack.push_async_callback(asyncio.to_thread, node.close)
                 await stack.enter_async_context(node.proxy)
             first, *others = self.nodes
-            first.settle(None)
+            first.prepare(None)
             for node in others:
-                node.settle(first)
+                node.prepare(first)
             watch = Watch(
                 name=MASTER, primary_port=first.proxy.port, replica_ports=[node.proxy.port for node in others]
             )
@@ -92,8 +93,7 @@ class RedisGroup:
         views = [view for sentinel in self.sentinels if (view := _view(sentinel)) is not None]
         if not views:
             raise RuntimeError("no sentinel answers")
-        newest = max(views, key=lambda view: int(view["config-epoch"]))
-        return self._node(int(newest["port"]))
+        return self._node(max(views).port)
 
     @property
     def replicas(self) -> Sequence[RedisNode]:
@@ -191,7 +191,7 @@ class RedisGroup:
     def _problems(self) -> list[str]:
         problems = [problem for sentinel in self.sentinels for problem in _disagreements(sentinel)]
         views = [_view(sentinel) for sentinel in self.sentinels]
-        ports = {int(view["port"]) for view in views if view is not None}
+        ports = {view.port for view in views if view is not None}
         if len(ports) != 1:
             return [*problems, f"the sentinels name {len(ports)} primaries"]
         primary = self._node(ports.pop())
@@ -204,16 +204,27 @@ class RedisGroup:
         return problems
 
 
-def _view(sentinel: SentinelProcess) -> dict[str, Any] | None:
-    """What a sentinel says of the primary, or None if it does not answer."""
+@dataclass(frozen=True, slots=True, order=True)
+class _View:
+    """What a sentinel says of the primary; a later view is greater."""
+
+    epoch: int
+    port: int
+
+
+def _view(sentinel: SentinelProcess) -> _View | None:
+    """None if it does not answer."""
     if not sentinel.is_running:
         return None
     try:
         with sentinel.client() as client:
             # The driver's types are those of all its answers at once.
-            return cast("dict[str, Any]", client.sentinel_master(MASTER))
+            epoch = int(cast("dict[str, Any]", client.sentinel_master(MASTER))["config-epoch"])
+            # Not the port of that answer: who leads a failover has the new epoch there, and the old port to its end.
+            _, port = cast("tuple[str, int]", client.sentinel_get_master_addr_by_name(MASTER))
     except RedisError:
         return None
+    return _View(epoch, port)
 
 
 def _disagreements(sentinel: SentinelProcess) -> list[str]:
