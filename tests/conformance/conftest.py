@@ -5,6 +5,7 @@ test: namespaces.
 """
 
 import asyncio
+import secrets
 import uuid
 from collections.abc import AsyncIterator, Iterator
 
@@ -21,6 +22,10 @@ from tests.conformance.index_backends import IndexBackend, MemoryBackend, Opened
 from tests.conformance.index_samples import partition_of
 from tests.processes.polling import wait_until
 from tests.processes.postgres import PostgresProcess
+from tests.processes.redis import RedisProcess
+from tests.processes.redis_binaries import system_redis
+from tests.processes.redis_cluster import RedisCluster
+from tests.processes.sentinel import SentinelProcess, Watch
 
 
 @pytest.fixture(scope="session")
@@ -91,9 +96,31 @@ def index_backend(request: pytest.FixtureRequest) -> IndexBackend:
         return MemoryBackend()
     if request.param == "sqlite":
         return SqliteBackend(request.getfixturevalue("tmp_path") / "store.db")
+    if request.param == "sentinel":
+        server = request.getfixturevalue("redis_server")
+        return RedisBackend(request.getfixturevalue("sentinel_url"), [server])
+    if request.param == "cluster":
+        cluster = request.getfixturevalue("redis_cluster")
+        return RedisBackend(cluster.url, cluster.primaries)
     server = request.getfixturevalue(REDIS_SERVERS[request.param])
     server.ensure_running()
-    return RedisBackend(server)
+    return RedisBackend(server.url, [server])
+
+
+@pytest.fixture(scope="session")
+def sentinel_url(redis_server: RedisProcess) -> Iterator[str]:
+    """That of a sentinel that knows the server as the primary, for as long as nobody kills it."""
+    redis_server.ensure_running()
+    watch = Watch(name="memory", primary_port=redis_server.port, quorum=1)
+    with SentinelProcess(system_redis(), watch, secrets.token_hex(20)) as sentinel:
+        yield f"redis+sentinel://127.0.0.1:{sentinel.port}/{watch.name}"
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[RedisCluster]:
+    """Three shards, which keep nothing on the disk."""
+    with RedisCluster(system_redis()) as cluster:
+        yield cluster
 
 
 @pytest.fixture

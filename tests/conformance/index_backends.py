@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,13 +89,16 @@ class SqliteBackend(IndexBackend):
 
 
 class RedisBackend(IndexBackend):
-    def __init__(self, server: RedisProcess) -> None:
-        self._server = server
+    """`servers` keep what is behind the URL."""
+
+    def __init__(self, url: str, servers: Sequence[RedisProcess]) -> None:
+        self._url = url
+        self._servers = servers
 
     @asynccontextmanager
     async def opened(self, *, grace_seconds: float = GRACE_SECONDS) -> AsyncIterator[Opened]:
         settings = RedisSettings(replaced_grace_seconds=grace_seconds)
-        connection = RedisConnection(parse_redis_url(self._server.url), settings)
+        connection = RedisConnection(parse_redis_url(self._url), settings)
         index = RedisVectorIndex(connection)
         await index.open()
         try:
@@ -104,9 +107,10 @@ class RedisBackend(IndexBackend):
             await index.close()
 
     async def lose_everything(self) -> None:
-        with self._server.client() as client:
-            client.flushall()
+        for server in self._servers:
+            with server.client() as client:
+                client.flushall()
 
 
-ALL: Final = ("memory", "sqlite", "redis", "redis-8", "valkey")
-"""Every adapter; that of Redis on three servers."""
+ALL: Final = ("memory", "sqlite", "redis", "redis-8", "valkey", "sentinel", "cluster")
+"""Every adapter; that of Redis on three servers, by way of a sentinel, and on a cluster of three shards."""

@@ -56,3 +56,4 @@ async def test_one_of_several_shards_is_refused_when_it_is_opened_and_not_by_hal
         await made(one_of_two.url).index.open()
     assert refused.value.reason is Reason.NOT_SERVING
     assert refused.value.metadata == {"state": "index", "shards": "2"}
+    assert "redis+cluster://" in refused.value.message

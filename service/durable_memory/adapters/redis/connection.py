@@ -8,11 +8,12 @@ Everything that goes through here may be repeated: reads, whole values, and scri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from redis import exceptions
 
+from durable_memory.adapters.redis.cluster import ClusterRoute
 from durable_memory.adapters.redis.route import OneServer, Route, Work
 from durable_memory.adapters.redis.scripts import Script
 from durable_memory.adapters.redis.sentinels import SentinelRoute
@@ -23,6 +24,14 @@ from durable_memory.domain.errors import not_serving
 
 T = TypeVar("T")
 Argument = str | bytes | int
+Command = tuple[str, str, *tuple[Argument, ...]]
+"""Its name, its key, and the rest."""
+
+_ROUTES: Final[Mapping[RedisKind, type[Route]]] = {
+    RedisKind.SERVER: OneServer,
+    RedisKind.SENTINEL: SentinelRoute,
+    RedisKind.CLUSTER: ClusterRoute,
+}
 
 
 class RedisConnection:
@@ -87,9 +96,34 @@ class RedisConnection:
         answer: list[Any] = await self.call(keys[0], work, changes_state=changes_state)
         return answer
 
+    async def each(self, commands: Sequence[Command], *, timeout_seconds: float | None = None) -> list[Any]:
+        """The answers of commands that only read, in their order; in one round trip to each server that has some keys.
+
+        While a slot is being moved, one key may be here and the next one there: those are asked for one by one.
+        """
+        answers: list[Any] = [None] * len(commands)
+        for group in self._require_open().groups([key for _, key, *_ in commands]):
+
+            async def ask(client: Client, group: Sequence[int] = group) -> list[Any]:
+                pipeline = client.pipeline(transaction=False)
+                for position in group:
+                    pipeline.execute_command(*commands[position])
+                return _without_failures(await pipeline.execute(raise_on_error=False))
+
+            got = await self.call(commands[group[0]][1], ask, timeout_seconds=timeout_seconds)
+            for position, answer in zip(group, got, strict=True):
+                elsewhere = isinstance(answer, exceptions.AskError)
+                answers[position] = await self._one(commands[position], timeout_seconds) if elsewhere else answer
+        return answers
+
+    async def _one(self, command: Command, timeout_seconds: float | None) -> Any:
+        async def ask(client: Client) -> Any:
+            return await client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+        return await self.call(command[1], ask, timeout_seconds=timeout_seconds)
+
     def _new_route(self) -> Route:
-        kinds = {RedisKind.SERVER: OneServer, RedisKind.SENTINEL: SentinelRoute}
-        return kinds[self._url.kind](self._url, self.settings, self._made)
+        return _ROUTES[self._url.kind](self._url, self.settings, self._made)
 
     def _made(self) -> None:
         self.connections += 1
@@ -98,3 +132,11 @@ class RedisConnection:
         if self._route is None:
             raise not_serving("closed", "the index is closed")
         return self._route
+
+
+def _without_failures(answers: list[Any]) -> list[Any]:
+    """Raises: the first failure that is no word of another server."""
+    for answer in answers:
+        if isinstance(answer, Exception) and not isinstance(answer, exceptions.AskError):
+            raise answer
+    return answers

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from durable_memory.adapters.redis import scripts
 from durable_memory.adapters.redis.connection import RedisConnection
 from durable_memory.adapters.redis.keys import lease_key, manifest_key
 from durable_memory.adapters.redis.scripts import Answer
-from durable_memory.adapters.redis.server import Client
 from durable_memory.domain.semantic.refusals import lease_fenced, lease_held
 from durable_memory.ports.leases import Lease, LeaseState
 
@@ -44,14 +43,10 @@ class RedisLeaseStore:
         await self._connection.run(scripts.RELEASE, [lease_key(lease.name)], [lease.owner, lease.fence])
 
     async def inspect(self, name: str) -> LeaseState:
-        async def ask(client: Client) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            pipeline.hget(lease_key(name), "owner")
-            pipeline.pttl(lease_key(name))
-            pipeline.hget(manifest_key(name), "highest_fence")
-            return await pipeline.execute()
-
-        owner, left, fence = await self._connection.call(lease_key(name), ask)
+        lease = lease_key(name)
+        owner, left, fence = await self._connection.each(
+            [("HGET", lease, "owner"), ("PTTL", lease), ("HGET", manifest_key(name), "highest_fence")]
+        )
         live = owner is not None and left > 0
         return LeaseState(
             owner=owner.decode() if live else None,

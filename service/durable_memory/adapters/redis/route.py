@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import ClassVar, Final, TypeVar
 
 from redis import exceptions
@@ -35,6 +35,7 @@ class Route(ABC):
     """Answers after which another server may be the right one."""
 
     asks_role: ClassVar[bool] = False
+    in_cluster: ClassVar[bool] = False
 
     def __init__(self, url: RedisUrl, settings: RedisSettings, made: Callable[[], None]) -> None:
         self.url: Final = url
@@ -60,35 +61,42 @@ class Route(ABC):
     def server_of(self, key: str) -> Server:
         """Where the key is now. Raises: DEPENDENCY_UNAVAILABLE."""
 
-    def failed(self, server: Server, error: Exception) -> None:  # noqa: B027 - one server alone goes nowhere else
-        """An attempt at the server has ended so."""
+    def groups(self, keys: Sequence[str]) -> Iterable[Sequence[int]]:
+        """The positions of keys that are on one server now. Raises: DEPENDENCY_UNAVAILABLE."""
+        return (range(len(keys)),)
+
+    def failed(self, server: Server, error: Exception) -> Server | None:
+        """An attempt at the server has ended so. Which one to ask in the next attempt, out of turn."""
+        return None
 
     async def call(self, key: str, work: Work[T], *, timeout_seconds: float, changes_state: bool) -> T:
         """See `RedisConnection.call`."""
         return await self._attempts(
             lambda: self.server_of(key),
-            lambda server: work(server.client),
+            lambda _, client: work(client),
             timeout_seconds=timeout_seconds,
             changes_state=changes_state,
         )
 
     async def judged(self, server: Server) -> Server:
         """The same one, fit to be used. Raises: NOT_SERVING, DEPENDENCY_UNAVAILABLE."""
-        await self._attempts(lambda: server, Server.judge, asks_whether_it_is_back=True)
+        await self._attempts(lambda: server, lambda server, _: server.judge(), asks_whether_it_is_back=True)
         return server
 
     async def checked(self, server_now: Callable[[], Server]) -> None:
         """Raises: NOT_SERVING, DEPENDENCY_UNAVAILABLE."""
-        await self._attempts(server_now, Server.check, asks_whether_it_is_back=True)
+        await self._attempts(server_now, lambda server, _: server.check(), asks_whether_it_is_back=True)
 
     def new_server(self, address: Address) -> Server:
         url = self.url.of_server(address)
-        return Server(address, url, self.settings, made=self._made, asks_role=self.asks_role)
+        return Server(
+            address, url, self.settings, made=self._made, asks_role=self.asks_role, in_cluster=self.in_cluster
+        )
 
     async def _attempts(
         self,
         server_now: Callable[[], Server],
-        work: Callable[[Server], Awaitable[T]],
+        work: Callable[[Server, Client], Awaitable[T]],
         *,
         timeout_seconds: float | None = None,
         changes_state: bool = False,
@@ -96,9 +104,10 @@ class Route(ABC):
     ) -> T:
         limit = self.settings.call_timeout_seconds if timeout_seconds is None else timeout_seconds
         loop, unanswered = asyncio.get_running_loop(), False
-        pause = self.settings.retry_pause_seconds
+        pause, asked = self.settings.retry_pause_seconds, None
         for attempt in range(1, self.settings.attempts + 1):
-            server = server_now()
+            server = server_now() if asked is None else asked
+            client = server.client if asked is None else server.asking_client
             circuit = server.circuit
             if circuit.is_open and (attempt > 1 or not asks_whether_it_is_back):
                 raise outcome_unknown() if changes_state and unanswered else not_answering()
@@ -107,7 +116,7 @@ class Route(ABC):
                 async with circuit.attempt(limit):
                     if not server.is_judged and not asks_whether_it_is_back:
                         await _require_fit(server)
-                    result = await work(server)
+                    result = await work(server, client)
             except (exceptions.RedisError, *LOST) as error:
                 if is_unanswered(error):
                     unanswered = True
@@ -115,13 +124,16 @@ class Route(ABC):
                         server.leave_alone()
                 else:
                     server.answered()
-                self.failed(server, error)
+                redirected = isinstance(error, exceptions.AskError)
+                asked = self.failed(server, error)
                 again = is_passing(error) or isinstance(error, self.moves)
                 if circuit.is_open or not again or attempt == self.settings.attempts:
                     raise outcome_unknown() if changes_state and unanswered else translated(error) from error
             else:
                 server.answered()
                 return result
+            if redirected:
+                continue
             await asyncio.sleep(pause)
             pause *= PAUSE_GROWTH
         raise AssertionError("the last attempt returns or raises")

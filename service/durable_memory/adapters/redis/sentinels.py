@@ -7,6 +7,7 @@ primary that was found last, which serves on while no sentinel answers.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -117,7 +118,7 @@ class SentinelRoute(Route):
     moves: ClassVar[tuple[type[Exception], ...]] = (exceptions.ReadOnlyError,)
     asks_role: ClassVar[bool] = True
 
-    def __init__(self, url: RedisUrl, settings: RedisSettings, made: Any) -> None:
+    def __init__(self, url: RedisUrl, settings: RedisSettings, made: Callable[[], None]) -> None:
         super().__init__(url, settings, made)
         self._sentinels = Sentinels(url, settings)
         self._primary: Server | None = None
@@ -154,9 +155,10 @@ class SentinelRoute(Route):
             raise AssertionError("an open route has a primary")
         return self._primary
 
-    def failed(self, server: Server, error: Exception) -> None:
+    def failed(self, server: Server, error: Exception) -> Server | None:
         if is_unanswered(error) or isinstance(error, self.moves):
             self._watch.hurry()
+        return None
 
     async def _look(self) -> bool:
         try:

@@ -32,6 +32,18 @@ _ROLE_LINE: Final = b"role:master"
 
 Client = Redis
 
+
+class AskingClient(Redis):
+    """Says before each command that it was sent here for a slot that is just being moved. Not for pipelines."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        pipeline = self.pipeline(transaction=False)
+        pipeline.execute_command("ASKING")
+        pipeline.execute_command(*args, **options)
+        _, answer = await pipeline.execute()
+        return answer
+
+
 _log = structlog.stdlib.get_logger(__name__)
 
 
@@ -62,7 +74,8 @@ class Server:
     """Belongs to the event loop that it is used on.
 
     With `asks_role`, each new connection is refused unless its server is a primary: one that was demoted cuts all
-    connections, and the driver makes new ones without a word to anybody.
+    connections, and the driver makes new ones without a word to anybody. One that is not `in_cluster` with others has
+    to have all keys.
     """
 
     def __init__(
@@ -73,6 +86,7 @@ class Server:
         *,
         made: Callable[[], None],
         asks_role: bool = False,
+        in_cluster: bool = False,
     ) -> None:
         self.address: Final = address
         self.circuit: Final = Circuit()
@@ -80,11 +94,15 @@ class Server:
         self._settings = settings
         self._made = made
         self._asks_role = asks_role
+        self._in_cluster = in_cluster
         self._asking: asyncio.Task[None] | None = None
         self.client: Final = new_client(url, settings, connected=self._connected)
+        self.asking_client: Final = AskingClient(connection_pool=self.client.connection_pool)
 
     async def judge(self) -> None:
-        """Find out whether it may be used, and give it the scripts. Two round trips to a cluster, otherwise one.
+        """Find out whether it may be used, and give it the scripts.
+
+        One round trip, or two to a server that is alone in cluster mode.
 
         Raises: NOT_SERVING (version, policy, shards), DEPENDENCY_UNAVAILABLE of a replica, what the driver raises.
         """
@@ -145,7 +163,7 @@ class Server:
             raise not_serving("index", f"the index server's maxmemory-policy is not {_POLICY}", policy=policy)
         if replication.get("role") != "master":
             raise index_unavailable("the index server is a replica")
-        if int(cluster.get("cluster_enabled", 0)):
+        if not self._in_cluster and int(cluster.get("cluster_enabled", 0)):
             await self._require_one_shard()
 
     async def _require_one_shard(self) -> None:
@@ -153,7 +171,11 @@ class Server:
         answer: dict[str, str] = await self.client.execute_command("CLUSTER INFO")  # type: ignore[no-untyped-call]
         shards = int(answer.get("cluster_size", 1))
         if shards > 1:
-            raise not_serving("index", f"the index server is one of {shards} shards of a cluster", shards=str(shards))
+            raise not_serving(
+                "index",
+                f"the index server is one of {shards} shards of a cluster: its URL begins with redis+cluster://",
+                shards=str(shards),
+            )
 
     async def _connected(self, connection: AbstractConnection) -> None:
         self._made()

@@ -91,15 +91,10 @@ class RedisVectorIndex:
     async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
         found: list[Manifest | None] = []
         for start in range(0, len(partitions), _MANIFESTS_PER_ROUND_TRIP):
-            keys = [manifest_key(item.name) for item in partitions[start : start + _MANIFESTS_PER_ROUND_TRIP]]
-
-            async def ask(client: Client, keys: Sequence[str] = keys) -> list[Fields]:
-                pipeline = client.pipeline(transaction=False)
-                for key in keys:
-                    pipeline.hgetall(key)
-                return await pipeline.execute()
-
-            found += map(parse_manifest, await self._connection.call(keys[0], ask))
+            asked = partitions[start : start + _MANIFESTS_PER_ROUND_TRIP]
+            found += map(
+                parse_manifest, await self._connection.each([("HGETALL", manifest_key(item.name)) for item in asked])
+            )
         return found
 
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
@@ -108,15 +103,10 @@ class RedisVectorIndex:
         for start in range(0, len(wanted), _SEGMENTS_PER_ROUND_TRIP):
             ids = wanted[start : start + _SEGMENTS_PER_ROUND_TRIP]
 
-            async def ask(client: Client, ids: Sequence[str] = ids) -> list[bytes | None]:
-                # Not MGET: its answer would have to be held by the server as a whole.
-                pipeline = client.pipeline(transaction=False)
-                for segment_id in ids:
-                    pipeline.get(segment_key(partition.name, segment_id))
-                return await pipeline.execute()
-
-            values = await self._connection.call(
-                manifest_key(partition.name), ask, timeout_seconds=self._transfer_timeout
+            # Not MGET: its answer would have to be held by the server as a whole.
+            values = await self._connection.each(
+                [("GET", segment_key(partition.name, segment_id)) for segment_id in ids],
+                timeout_seconds=self._transfer_timeout,
             )
             found |= {id_: value for id_, value in zip(ids, values, strict=True) if value is not None}
         return found
@@ -128,12 +118,12 @@ class RedisVectorIndex:
 
         async def put(client: Client) -> bool:
             # NX: a repeat that arrives late must not put a TTL on what is published.
-            if await client.set(key, encoded, px=milliseconds(ttl_seconds), nx=True):
-                return True
-            pipeline = client.pipeline(transaction=True)
-            pipeline.strlen(key)
-            pipeline.getrange(key, -CHECKSUM_BYTES, -1)
-            return await pipeline.execute() == [len(encoded), encoded[-CHECKSUM_BYTES:]]
+            while not await client.set(key, encoded, px=milliseconds(ttl_seconds), nx=True):
+                length = await client.strlen(key)
+                tail = await client.getrange(key, -CHECKSUM_BYTES, -1)
+                if length and tail:  # else it has expired since
+                    return bool(length == len(encoded) and tail == encoded[-CHECKSUM_BYTES:])
+            return True
 
         if not await self._connection.call(key, put, timeout_seconds=self._transfer_timeout):
             raise segment_id_reused()
