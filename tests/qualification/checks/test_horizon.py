@@ -191,7 +191,8 @@ def test_the_moment_at_which_a_revision_was_replaced_is_no_difference():
 
 def test_an_active_node_that_its_own_word_does_not_find_is_found():
     assert horizon.not_recalled(["a"], {"a": ["b", "a"]}) == []
-    for hits in ({"a": ["b"]}, {"a": []}, {}):
+    nothing: list[dict[str, list[str]]] = [{"a": ["b"]}, {"a": []}, {}]
+    for hits in nothing:
         assert horizon.not_recalled(["a"], hits) == ["node a is ACTIVE, and its own word does not find it"]
 
 
@@ -264,7 +265,8 @@ def test_a_past_that_has_changed_is_found():
 
 def test_a_recall_that_drifts_is_found():
     assert horizon.drifted({"q": [("a", 0.5)]}, {"q": [("a", 0.5)]}) == []
-    for after in ({"q": [("a", 0.4)]}, {"q": []}, {}):
+    others: list[dict[str, list[tuple[str, float]]]] = [{"q": [("a", 0.4)]}, {"q": []}, {}]
+    for after in others:
         assert len(horizon.drifted({"q": [("a", 0.5)]}, after)) == 1
 
 
