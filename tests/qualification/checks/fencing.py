@@ -43,7 +43,7 @@ def several_holders(seen: Iterable[PartitionSeen]) -> list[str]:
         held, now = before.lease, after.lease
         if held is None or now is None or now.nonce == held.nonce or not after.follows:
             continue
-        if held.is_live(after.at - SLACK_SECONDS):
+        if held.is_live(after.at + SLACK_SECONDS):
             left = "no end" if held.expires_at is None else f"{held.expires_at - after.at:.3f} s"
             found.append(f"{_name(after)}: fence {now.fence} was granted while fence {held.fence} had {left} left")
     for history in by_reign(seen):

@@ -1,0 +1,135 @@
+"""A namespace whose index a scenario watches: clients by way of each server, its partition, and what it remembers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import psutil
+
+from durable_memory_client import IndexState, IndexStatus, MemoryClient, MemoryServiceError, RefreshReceipt
+from durable_memory_client.errors import LeaseHeldError
+from tests.processes.polling import wait_until_async
+from tests.processes.proxy import Held
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.cluster.server_node import ServerNode
+from tests.qualification.observers.receipts import namespace_key, partition_name
+from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic.wording import text_of
+
+SESSION: Final = "assistant"
+LEASE_TTL_SECONDS: Final = 3.0
+"""Of a cluster's servers."""
+_PATIENT_SECONDS: Final = 60.0
+_CAUGHT_UP_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class IndexedPlace:
+    """`clients[i]` goes to server i alone, by its wire; `client` by the front door."""
+
+    tenant: str
+    canary: str
+    client: MemoryClient
+    clients: Sequence[MemoryClient]
+    key: bytes
+    partition: str
+    remembered: list[str] = field(default_factory=list)
+    """The requests by which it remembered; each one's text follows from it."""
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @classmethod
+    async def open(cls, stage: Stage, name: str, *, by_hand: bool = False) -> Self:
+        """With an open session. `by_hand`: the index moves only when it is told to."""
+        cluster, tenant = stage.cluster, f"{stage.prefix}{name}"
+        client = cluster.client(tenant)
+        await client.open_session(SESSION, max_results=5)
+        if by_hand:
+            await client.set_schedule()
+        status = await client.get_index_status()
+        key = namespace_key(tenant, "user-1", "default")
+        return cls(
+            tenant=tenant,
+            canary=cluster.canary,
+            client=client,
+            clients=[cluster.client(tenant, address=f"127.0.0.1:{wire.port}") for wire in cluster.wires],
+            key=key,
+            partition=partition_name(key, status.generation.authority_digest),
+        )
+
+    async def remember(self, count: int) -> None:
+        """So many memories that nobody has remembered before."""
+        for number in itertools.islice(self._numbers, count):
+            request_id = f"{self.tenant}-{number}"
+            await self.client.remember(
+                text_of(request_id, self.canary), node_id=f"node-{number}", request_id=request_id
+            )
+            self.remembered.append(request_id)
+
+    async def refresh(self, server: int) -> RefreshReceipt:
+        """By that server. Raises: MemoryServiceError."""
+        return await self.clients[server].refresh_semantic_recall(SESSION).wait()
+
+    async def refresh_when_free(self, server: int) -> RefreshReceipt:
+        """As soon as nobody else holds the lease. Raises: MemoryServiceError for any other reason."""
+        receipts: list[RefreshReceipt] = []
+
+        async def refreshed() -> bool:
+            with suppress(LeaseHeldError):
+                receipts.append(await self.refresh(server))
+            return bool(receipts)
+
+        await wait_until_async(refreshed, _PATIENT_SECONDS, what="nobody holds the lease any more")
+        return receipts[0]
+
+    async def caught_up(self, timeout: float = _CAUGHT_UP_SECONDS) -> IndexStatus:
+        """The status of an index that has all that is ACTIVE, or the last one when time is up."""
+        statuses: list[IndexStatus] = []
+
+        async def is_there() -> bool:
+            with suppress(MemoryServiceError):
+                statuses.append(await self.client.get_index_status(timeout=5.0))
+                return _covers_all(statuses[-1])
+            return False
+
+        with suppress(AssertionError):
+            await wait_until_async(is_there, timeout, what="the index has everything")
+        return statuses[-1] if statuses else await self.client.get_index_status()
+
+
+def _covers_all(status: IndexStatus) -> bool:
+    return (
+        status.state is IndexState.CURRENT
+        and status.unindexed_active_count == 0
+        and status.last_receipt is not None
+        and status.last_receipt.source == status.change_token
+    )
+
+
+async def sender_of(held: Held, cluster: Cluster) -> ServerNode:
+    """The server whose message waits at the first proxy on its way. Raises: LookupError."""
+
+    def find() -> ServerNode | None:
+        for server in cluster.servers:
+            with suppress(RuntimeError, psutil.Error):
+                for connection in psutil.Process(server.pid).net_connections("tcp"):
+                    if connection.laddr and connection.laddr.port == held.client_port:
+                        return server
+        return None
+
+    server = await asyncio.to_thread(find)
+    if server is None:
+        raise LookupError("no server has sent what is held")
+    return server
+
+
+async def fence_of(refreshing: asyncio.Task[RefreshReceipt]) -> int:
+    """Under which a refresh came through in the end; 0 if it failed. Clients repeat one whose outcome is unknown."""
+    try:
+        return (await refreshing).fence
+    except MemoryServiceError:
+        return 0
