@@ -5,14 +5,16 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 # Flags of pytest; two workers, each file in one of them. One after the other: make test PYTEST=-q
 PYTEST ?= -q -n 2 --dist loadfile
+# Options of the qualification: make qualify QUALIFY='--rows 4 --minutes 2 --seed 7'
+QUALIFY ?=
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup postgres redis run demo test test-clients test-unit lint format gen gen-check bench lock clean
+.PHONY: help setup postgres redis run demo test test-clients test-unit lint format gen gen-check bench qualify qualify-mutants lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## create .venv from the lock file; does nothing when it is up to date
 
@@ -80,6 +82,12 @@ gen-check: setup ## fail when a committed file is not what its source generates
 
 bench: setup ## recall latency and rate next to an empty RPC, in one run
 	python -m benchmarks
+
+qualify: setup postgres redis ## ten minutes of killed processes, and a report: python -m tests.qualification --help
+	python -m tests.qualification $(QUALIFY)
+
+qualify-mutants: setup postgres redis ## plant bugs in a copy of the service, and see that the qualification catches each
+	python -m tests.qualification.mutants $(QUALIFY)
 
 lock: ## resolve the newest compatible versions into requirements-dev.txt
 	tools/lock "$(PYTHON)" requirements-dev.txt

@@ -417,7 +417,9 @@ def test_the_page_about_it_has_every_command_and_every_option_and_no_other():
 
     for name in sorted(commands.keys() - {"serve", "migrate", "check-config"}):
         linked = [groups[link] for link in re.findall(r"\((#[a-z-]+)\)", sections[name])]
-        written = shared.union(_options(sections[name]), *linked)
+        # What is tried by killing has to be stated: it takes nothing from where the others look.
+        looks = set() if name == "qualify" else shared
+        written = looks.union(_options(sections[name]), *linked)
         assert written == {option for parameter in commands[name].params for option in parameter.opts if "--" in option}
 
 

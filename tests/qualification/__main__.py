@@ -16,8 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from durable_memory_client import MemoryServiceError, Tls
+from tests.qualification.deployment import Deployment, Identity
+from tests.qualification.report.timeline import Timeline
 from tests.qualification.run import LONG_MINUTES, STANDARD_MINUTES, Run
 from tests.qualification.scenarios.table import EXPLORING, ROWS, rows
+from tests.qualification.visit import Visit
 
 _OUT: Final = Path("build") / "qualification"
 _MOST_SEEDS: Final = 1_000_000
@@ -39,12 +43,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     command = f"python -m tests.qualification --seed {seed} --minutes {given.minutes:g}"
     if given.rows:
         command += f" --rows {shlex.quote(given.rows)}"
-    run = Run(seed, given.minutes, chosen, out, service_root=given.service_root, command=command, say=say)
     say(f"seed {seed}, {given.minutes:g} minutes; the report will be in {out}")
+    run: Run | Visit
+    if given.endpoint:
+        command += f" --endpoint {shlex.quote(given.endpoint)}"
+        try:
+            deployment = _deployment(given)
+        except (OSError, ValueError) as error:
+            parser.error(str(error))
+        run = Visit(deployment, seed, given.minutes, chosen, out, command=command, say=say)
+    else:
+        run = Run(seed, given.minutes, chosen, out, given.service_root, command=command, say=say)
     return asyncio.run(_ended_in_order(run))
 
 
-async def _ended_in_order(run: Run) -> int:
+async def _ended_in_order(run: Run | Visit) -> int:
     """Run; SIGTERM or Ctrl-C ends it as it ends itself: no process is left, and there is a report."""
     task = asyncio.create_task(run.run())
     loop = asyncio.get_running_loop()
@@ -54,7 +67,36 @@ async def _ended_in_order(run: Run) -> int:
         report = await task
     except asyncio.CancelledError:
         return 1
+    except MemoryServiceError as error:
+        say(f"the deployment refuses: {error.message} [{error.reason or error.code.name}]")
+        return 1
     return 0 if report.passed else 1
+
+
+def _deployment(given: argparse.Namespace) -> Deployment:
+    """Raises: OSError, ValueError for files that do not hold what they should."""
+    tls: bool | Tls | None = given.tls or None
+    if given.tls_ca is not None:
+        tls = Tls(root_certificates=given.tls_ca.read_bytes())
+    other = None
+    if given.other_token_file is not None:
+        other = Identity(token=_token(given.other_token_file), tenant=given.other_tenant, principal=given.principal)
+    return Deployment(
+        given.endpoint,
+        Identity(token=_token(given.token_file), tenant=given.tenant, principal=given.principal),
+        timeline=Timeline(),
+        tls=tls,
+        other=other,
+    )
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    token = path.read_text("utf-8").strip()
+    if not token:
+        raise ValueError(f"{path} holds no token")
+    return token
 
 
 def chosen_rows(said: str) -> Collection[int]:
@@ -99,6 +141,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rows", default="", help="some rows only, as 1,4,exploratory or 2-5 [default: all]")
     parser.add_argument("--out", type=Path, help="the folder of the report [default: build/qualification/...]")
     parser.add_argument("--list", action="store_true", help="list the rows and end")
+    deployed = parser.add_argument_group("against a deployment: nothing is broken, in namespaces of its own")
+    deployed.add_argument("--endpoint", metavar="HOST:PORT", help="where it is; https://HOST:PORT with TLS")
+    deployed.add_argument("--token-file", type=Path, metavar="FILE", help="file with the bearer token")
+    deployed.add_argument("--tenant", metavar="NAME", help="[default: the token's]")
+    deployed.add_argument("--principal", metavar="NAME", help="[default: the token's]")
+    deployed.add_argument("--tls", action="store_true", help="TLS with the system's certificates")
+    deployed.add_argument("--tls-ca", type=Path, metavar="FILE", help="TLS with these root certificates, as PEM")
+    deployed.add_argument("--other-token-file", type=Path, metavar="FILE", help="a token of another tenant, for row 10")
+    deployed.add_argument("--other-tenant", metavar="NAME", help="[default: that token's]")
     parser.add_argument("--service-root", type=Path, help=argparse.SUPPRESS)
     return parser
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.qualification.checks.hygiene import Scanner
+from tests.qualification.checks.hygiene import Scanner, Traces
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.report.machine import machine, versions
 from tests.qualification.report.pack import REPORT_HTML, sign, write
@@ -36,6 +36,7 @@ STANDARD_MINUTES: Final = 10.0
 """What every row takes together; a run that is longer than `LONG_MINUTES` explores for the rest of its time."""
 LONG_MINUTES: Final = 12.0
 HYGIENE: Final = 11
+_LOG: Final = "run.log"
 
 _SHARED: Final = 0.8
 """Of the time that is asked for, what scenarios are given to fill; the rest is for what they have to do anyway."""
@@ -123,7 +124,7 @@ class Run:
                     report.results.append(_result(turn, error="the run was ended before this was done"))
                 report.caveats.insert(0, "The run was ended before it was done.")
             await stand.end()
-            await self._write(report, stand)
+            await conclude(report, self._out, stand.traces(), self._say)
         return report
 
     async def _take(self, turn: _Turn, stand: Stand, report: Report) -> RowResult:
@@ -135,8 +136,8 @@ class Run:
             try:
                 cluster = await stand.cluster(_HEALTHY_SECONDS)
             except Exception as error:  # noqa: BLE001 - whatever keeps it from starting fails the row
-                self._keep(f"{turn.name}: the cluster does not start", error, stand, report)
-                result.error = f"the cluster does not start: {type(error).__name__}"
+                keep_traceback(self._out, f"{turn.name}: the cluster does not start", error, report)
+                result.error = f"the cluster does not start: {type(error).__name__}: {error}"
                 return result
             report.holds = Scanner(stand.traces().forbidden).holds
             stage = Stage(
@@ -147,12 +148,12 @@ class Run:
                 result=result,
                 traces=stand.traces,
             )
-            await self._play(turn.scenario, stage, turn.deadline_seconds, stand, report)
+            await self._play(turn.scenario, stage, turn.deadline_seconds, report)
             result.seconds = time.monotonic() - began
             await _see_healthy(stand, result)
         return result
 
-    async def _play(self, scenario: Scenario, stage: Stage, seconds: float, stand: Stand, report: Report) -> None:
+    async def _play(self, scenario: Scenario, stage: Stage, seconds: float, report: Report) -> None:
         """Run a scenario for so many seconds at most. What it raises becomes the error of its result."""
         task = asyncio.create_task(scenario.run(stage))
         try:
@@ -165,29 +166,8 @@ class Run:
         if late:
             stage.result.error = f"it was not done after {seconds:.0f} seconds"
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-            self._keep(scenario.name, error, stand, report)
+            keep_traceback(self._out, scenario.name, error, report)
             stage.result.error = stage.result.error or f"{type(error).__name__}: {error}"
-
-    def _keep(self, what: str, error: BaseException, stand: Stand, report: Report) -> None:
-        """Write the traceback to the log of the run, without the lines that tell content."""
-        said = "".join(traceback.format_exception(error)).splitlines()
-        with (self._out / "run.log").open("a", encoding="utf-8") as file:
-            file.write("\n".join([f"== {what}", *map(report.shown, said), ""]))
-
-    async def _write(self, report: Report, stand: Stand) -> None:
-        report.seconds = time.monotonic() - self._timeline.began
-        traces = stand.traces()
-        log = self._out / "run.log"
-        if log.exists():
-            traces.files.append(log)
-        await asyncio.to_thread(write, self._out, report)
-        found = await asyncio.to_thread(sign, self._out, traces)
-        if found.problems:
-            _blame(report, found.problems)
-            await asyncio.to_thread(write, self._out, report)
-        self._say(f"{self._out / REPORT_HTML}")
-        if not report.passed:
-            self._say(f"again: {self._command}")
 
     def _turns(self) -> list[_Turn]:
         """In order, each with its share of the time. Hygiene comes last: it looks at what all others left."""
@@ -225,6 +205,29 @@ class Run:
                 for place, one in enumerate(regressions, start=1)
             ),
         ]
+
+
+async def conclude(report: Report, out: Path, traces: Traces, say: Callable[[str], None]) -> None:
+    """Write the pack, look through it and all that was left, and say where it is and how to do it again."""
+    report.seconds = time.monotonic() - report.timeline.began
+    log = out / _LOG
+    if log.exists():
+        traces = traces | Traces(files=[log])
+    await asyncio.to_thread(write, out, report)
+    found = await asyncio.to_thread(sign, out, traces)
+    if found.problems:
+        _blame(report, found.problems)
+        await asyncio.to_thread(write, out, report)
+    say(f"{report.verdict.upper()}: {out / REPORT_HTML}")
+    if not report.passed:
+        say(f"again: {report.command}")
+
+
+def keep_traceback(out: Path, what: str, error: BaseException, report: Report) -> None:
+    """Add it to the log of the run, without the lines that tell content."""
+    said = "".join(traceback.format_exception(error)).splitlines()
+    with (out / _LOG).open("a", encoding="utf-8") as file:
+        file.write("\n".join([f"== {what}", *map(report.shown, said), ""]))
 
 
 def _turn(row: Row, scenario: Scenario | None, *, seconds: float, error: str = "") -> _Turn:

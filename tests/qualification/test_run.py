@@ -215,7 +215,9 @@ async def test_a_cluster_that_does_not_start_fails_every_row(tmp_path: Path):
 
     report = await Run(1, 1, (1, 2), tmp_path, open_cluster=refuses, find=lambda row: (_Played(1, _passes), ())).run()
 
-    assert [result.error for result in report.results] == ["the cluster does not start: OSError"] * 2
+    assert [result.error for result in report.results] == [
+        "the cluster does not start: OSError: no PostgreSQL here"
+    ] * 2
 
 
 async def test_a_run_that_is_ended_writes_what_there_is(tmp_path: Path, clusters: _Clusters):

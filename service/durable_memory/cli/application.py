@@ -12,6 +12,7 @@ from durable_memory.cli.changing import reactivate, retire, revise, supersede
 from durable_memory.cli.connected import connected, unless_a_command_follows
 from durable_memory.cli.deciding import activate, candidates, reject
 from durable_memory.cli.inspecting import info, usage
+from durable_memory.cli.qualify import qualify
 from durable_memory.cli.recalling import explain, recall
 from durable_memory.cli.remembering import propose, remember
 from durable_memory.cli.serve import check_config, migrate, serve
@@ -49,6 +50,7 @@ def root(
 app.command("serve")(serve)
 app.command("migrate")(migrate)
 app.command("check-config")(check_config)
+app.command("qualify")(qualify)
 
 for name, body in (
     ("remember", remember),

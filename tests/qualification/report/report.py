@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -41,18 +41,21 @@ class Report:
     results: list[RowResult] = field(default_factory=list)
     caveats: list[str] = field(default_factory=lambda: list(_ALWAYS))
     seconds: float = 0.0
+    asked: Collection[int] | None = None
+    """The rows that have to pass; None: all. The others may be skipped, but not fail."""
     holds: Callable[[str], bool] = lambda text: False
 
     @property
     def passed(self) -> bool:
         """Whether everything that was asked for was tried and passed."""
-        return bool(self.results) and all(result.verdict is Verdict.PASS for result in self.results)
+        verdicts = [(result.verdict, self.asked is None or result.row in self.asked) for result in self.results]
+        return any(asked for _, asked in verdicts) and all(
+            verdict is Verdict.PASS or (verdict is Verdict.SKIPPED and not asked) for verdict, asked in verdicts
+        )
 
     @property
     def verdict(self) -> Verdict:
-        if any(result.verdict is Verdict.FAIL for result in self.results) or not self.results:
-            return Verdict.FAIL
-        return Verdict.PASS if self.passed else Verdict.SKIPPED
+        return Verdict.PASS if self.passed else Verdict.FAIL
 
     def shown(self, text: str) -> str:
         """The text as a report may say it: bounded, and withheld where it would tell content."""
