@@ -102,16 +102,17 @@ def _token(path: Path | None) -> str | None:
 def chosen_rows(said: str) -> Collection[int]:
     """`1,4,exploratory` or `2-5` as numbers. Raises: ValueError for what is no row."""
     chosen: set[int] = set()
+    explores = False
     for part in filter(None, (one.strip() for one in said.split(","))):
-        first, _, last = part.partition("-")
+        first, dash, last = part.partition("-")
         if part == EXPLORING.module:
-            chosen.add(EXPLORING.number)
-        elif first.isdecimal() and (last.isdecimal() or not last):
+            explores = True
+        elif first.isdecimal() and (last.isdecimal() if dash else True):
             chosen.update(range(int(first), int(last or first) + 1))
         else:
             raise ValueError(f"{part!r} is no row: state numbers, as 1,4 or 2-5, or {EXPLORING.module}")
-    rows(chosen - {EXPLORING.number})
-    return chosen
+    rows(chosen)
+    return {*chosen, EXPLORING.number} if explores else chosen
 
 
 def say(line: str) -> None:
