@@ -15,8 +15,8 @@ from tests.processes.proxy import TcpProxy
 from tests.processes.sessions import connections, nothing_is_held
 from tests.qualification.recorder.history import Outcome
 from tests.qualification.recorder.recorder import Command
-from tests.qualification.traffic.callers import text_of
 from tests.qualification.traffic.tenancy import Tenancy, connect
+from tests.qualification.traffic.wording import text_of
 
 _ROOT = Path(__file__).resolve().parents[3]
 _MOST_CONNECTIONS = 8 + 8 + 2

@@ -9,6 +9,9 @@ from tests.qualification.recorder.history import Call, Fate, History, Key, Outco
 from tests.qualification.report.results import Operations
 from tests.qualification.report.timeline import Series, Timeline
 
+_NO_ANSWER = "NO_ANSWER"
+"""Of an attempt whose process was killed before it ended."""
+
 
 def operations(history: History, committed: Mapping[Key, float]) -> Operations:
     """Attempts and recalls by outcome, and what became of the commands that were in doubt.
@@ -21,7 +24,7 @@ def operations(history: History, committed: Mapping[Key, float]) -> Operations:
     for call in history.calls:
         counted.attempts[call.method, call.outcome.value] += 1
         if call.outcome is not Outcome.OK:
-            counted.refusals[call.reason] += 1
+            counted.refusals[call.reason or _NO_ANSWER] += 1
     for recall in history.recalls:
         counted.attempts[recall.method, "refused" if recall.reason else "ok"] += 1
         if recall.reason:

@@ -142,7 +142,7 @@ class Recorder:
             outcome, reason = Outcome.OK, ""
         except MemoryServiceError as error:
             outcome = Outcome.REFUSED if error.definite else Outcome.UNKNOWN
-            reason = error.reason or error.code.name
+            reason = str(error.reason or error.code.name)
             self.errors[command.key] = error
         finally:
             history_id, token_revision = stands(answer)
@@ -179,7 +179,7 @@ class Recorder:
             method=method,
             asked_node=question.node_id,
             asked_text=question.digest,
-            mode_asked=mode,
+            mode_asked=str(mode),
             max_results=max_results,
             session_id=session_id,
             process=self._process,
@@ -190,13 +190,32 @@ class Recorder:
         try:
             answer = await recalling()
         except MemoryServiceError as error:
-            reason = error.reason or error.code.name
+            reason = str(error.reason or error.code.name)
         finally:
             recalled = replace(recalled, ended=time.monotonic(), reason=reason)
             if answer is not None:
                 recalled = _answered(recalled, answer)
             self._keep(recalled)
         return answer
+
+    def keep_admitted(self, answer: Recall, call: Call, *, session_id: str, max_results: int) -> None:
+        """Note what a recall returned that admits in the same call: all of it was current when it was answered."""
+        self._keep(
+            _answered(
+                Recalled(
+                    began=call.began,
+                    ended=call.ended,
+                    method=call.method,
+                    asked_node="",
+                    asked_text="",
+                    mode_asked="AUTO",
+                    max_results=max_results,
+                    session_id=session_id,
+                    process=self._process,
+                ),
+                answer,
+            )
+        )
 
     async def read(self, read: Callable[[], Awaitable[ChangeToken]], *, caller: str = "") -> ChangeToken | None:
         """Read a change token; None if the service is not there."""
@@ -281,8 +300,8 @@ def _answered(recalled: Recalled, answer: Recall) -> Recalled:
     return replace(
         recalled,
         reason="",
-        mode_used=answer.mode_used or "",
-        degradation="" if answer.degradation is None else answer.degradation.reason,
+        mode_used=str(answer.mode_used or ""),
+        degradation="" if answer.degradation is None else str(answer.degradation.reason),
         history_id="" if token is None else token.history_id,
         revision=0 if token is None else token.namespace_revision,
         hits=hits_of(answer),

@@ -30,7 +30,7 @@ from durable_memory_client import (
 )
 from durable_memory_client.errors import NodeNotFoundError
 from tests.qualification.recorder.answers import Answer
-from tests.qualification.recorder.history import Write
+from tests.qualification.recorder.history import Call, Write
 from tests.qualification.recorder.recorder import Command, Recorder
 from tests.qualification.traffic.wording import digest_of, text_of
 
@@ -101,6 +101,9 @@ class Caller:
         self.canary = canary
         self.sessions = dict(sessions or {})
         self._pause = pause
+        self.last: Call | None = None
+        """The last attempt of what it did last, which took `last_attempts`."""
+        self.last_attempts = 0
         self._recorder = recorder
         self._clients = clients
         self._reach = reach
@@ -161,8 +164,9 @@ class Caller:
             caller=caller or self.name,
             writes=tuple(writes),
         )
-        for _ in itertools.count() if insist else range(_REPEATS_AT_MOST):
+        for attempts in itertools.count(1) if insist else range(1, _REPEATS_AT_MOST):
             call, answer = await self._recorder.attempt(command, self._timeout)
+            self.last, self.last_attempts = call, attempts
             if answer is not None or call.is_verdict:
                 return answer
             await self._reach.again()

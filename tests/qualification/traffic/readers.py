@@ -116,7 +116,7 @@ class RunCaller(Caller):
                 run_id=begun.run_id,
                 incarnation=begun.incarnation,
                 context_id=begun.context_id,
-                outcome=run.outcome or "",
+                outcome=str(run.outcome or ""),
             )
         )
         return run
@@ -134,6 +134,10 @@ class RunCaller(Caller):
         )
         if not isinstance(recall, Recall):
             return False
+        if self.last is not None and self.last_attempts == 1:
+            # A repetition returns what the first attempt found, and says where the namespace stands now.
+            most = run.session.info.binding.max_results
+            self._recorder.keep_admitted(recall, self.last, session_id=run.session.session_id, max_results=most)
         admitted = [outcome for outcome in recall.admissions if outcome.admitted]
         events = [(outcome.node_revision, outcome.event_id) for outcome in admitted]
         self._note("ActiveRecall", request_id, run, recall.context_id or "", events)
@@ -270,7 +274,7 @@ class SessionResumer(RunCaller):
         try:
             session = await attempt(self.memory)
         except MemoryServiceError as error:
-            reason = error.reason or error.code.name
+            reason = str(error.reason or error.code.name)
             if isinstance(error, MemoryUnavailableError):
                 await self._reach.again()
         self._recorder.keep(
