@@ -17,7 +17,6 @@ from tests.qualification.report.results import RowResult
 from tests.qualification.scenarios.endurance import endure
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.judgement import together
-from tests.qualification.traffic.traffic import Traffic
 
 _FAULTS: Final = 8
 """Of an episode, which is judged as a whole: then the next one begins in namespaces of its own."""
@@ -71,9 +70,7 @@ class Exploratory:
 
 
 async def _episode(stage: Stage, number: int) -> None:
-    tenants = [f"{stage.prefix}-{number}-a", f"{stage.prefix}-{number}-b"]
-    traffic = Traffic(stage.cluster, tenants, seed=stage.rng.random().hex())
-    await endure(stage, traffic, chosen(stage.rng))
+    await endure(stage, chosen(stage.rng), place=f"{number}-")
 
 
 def chosen(rng: random.Random) -> Sequence[Fault]:

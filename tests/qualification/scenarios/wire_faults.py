@@ -1,0 +1,26 @@
+"""Row 9: lines are late, silent, reset and cut in the middle of what is being said, each kind on each line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.qualification.faults.registry import WIRE
+from tests.qualification.scenarios.endurance import endure
+from tests.qualification.scenarios.stage import Stage
+
+
+class WireFaults:
+    row = 9
+    name = "wire_faults"
+    promise = "latency, black hole, reset, cut after n bytes, between client and server and server and stores"
+    needs_faults = True
+
+    async def run(self, stage: Stage) -> None:
+        await endure(stage, WIRE)
+        stage.result.caveats.append(
+            "The lines are connections through proxies of this machine: packets are neither reordered nor lost one by "
+            "one, and no name is looked up."
+        )
+
+
+SCENARIO: Final = WireFaults()
