@@ -133,13 +133,24 @@ def decode(encoded: bytes) -> list[SegmentRecord]:
 
 
 def vectors_of(keys: Iterable[StoredKey]) -> dict[str, dict[str, bytes]]:
-    """By partition and text digest, the vectors of all segments that have no end. Raises: UnreadableError."""
+    """By partition and text digest, the vectors that count: of listed segments, without removed records.
+
+    Raises: UnreadableError.
+    """
+    held = {key.name: key for key in keys}
     found: dict[str, dict[str, bytes]] = {}
-    for key in keys:
+    for key in held.values():
         parts = _KEY.fullmatch(key.name)
-        if parts is not None and parts.group(3) is not None and key.ttl_ms == _FOR_EVER:
-            held = found.setdefault(parts.group(1), {})
-            held.update({record.text_digest: record.vector for record in decode(key.data)})
+        if parts is None or parts.group(2) != "manifest" or not key.data:
+            continue
+        vectors = found.setdefault(parts.group(1), {})
+        for segment_id, _, _, _, removed in json.loads(key.data):
+            segment = held.get(f"dm:{{{parts.group(1)}}}:seg:{segment_id}")
+            if segment is None:
+                raise UnreadableError(f"segment {segment_id} is listed, and gone")
+            bits = int.from_bytes(bytes.fromhex(removed), "little")
+            rows = enumerate(decode(segment.data))
+            vectors.update({record.text_digest: record.vector for row, record in rows if not bits >> row & 1})
     return found
 
 

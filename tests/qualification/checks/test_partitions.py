@@ -70,8 +70,19 @@ def test_names_by_the_definition_are_those_of_the_service():
 def test_what_belongs_where_it_lies_has_no_problems():
     assert found(stored(1, 2)) == []
     assert found(stored(1, listed=False, ttl_ms=500)) == []
-    assert vectors_of(stored(1)) == {OWN.name: {f"{1:064x}": vector(1)}}
-    assert vectors_of(stored(1, ttl_ms=500)) == {}
+
+
+def test_vectors_that_count_are_those_of_listed_segments_without_removed_records():
+    keys = stored(1, 2)
+    assert vectors_of(keys) == {OWN.name: {f"{number:064x}": vector(number) for number in (1, 2)}}
+    rows = json.loads(keys[0].data)
+    rows[0][4] = "01"
+    assert vectors_of([replace(keys[0], data=json.dumps(rows).encode()), keys[2]]) == {
+        OWN.name: {f"{2:064x}": vector(2)}
+    }
+    assert vectors_of(stored(1, listed=False)) == {OWN.name: {}}
+    with pytest.raises(UnreadableError):
+        vectors_of(keys[:2])
 
 
 def test_a_record_of_another_namespace_is_found():
