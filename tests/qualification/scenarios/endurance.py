@@ -22,16 +22,15 @@ _AFTER_SECONDS: Final = 10.0
 """How long after it a fault's gap is looked for."""
 
 
-async def endure(stage: Stage, faults: Sequence[Fault], *, least: int = 0, place: str = "") -> None:
+async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
     """Inject each fault once, then go round again for the time there is, and at least `least` faults. Then judge.
 
     The order is by chance, every round another. Whatever was acknowledged at a moment is looked for right after the
-    fault, while callers go on; everything else at the end. Who calls it several times names another `place` each time.
+    fault, while callers go on; everything else at the end.
     """
     ends_at = time.monotonic() + stage.seconds
     injected = 0
     so_far = _SoFar()
-    traffic = traffic_on(stage, place)
     async with traffic:
         while injected < max(len(faults), least) or time.monotonic() < ends_at:
             for fault in stage.rng.sample(faults, len(faults)):

@@ -18,7 +18,7 @@ from tests.qualification.faults.postgres import (
     StandbyPromoted,
 )
 from tests.qualification.report.timeline import Lane
-from tests.qualification.scenarios.endurance import endure
+from tests.qualification.scenarios.endurance import endure, traffic_on
 from tests.qualification.scenarios.stage import Stage
 
 
@@ -65,7 +65,7 @@ class PostgresFailure:
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:
-        await endure(stage, _FAULTS)
+        await endure(stage, traffic_on(stage), _FAULTS)
         stage.result.caveats.append(
             "The harness promotes the standby as soon as it has killed the primary. How long it takes a deployment to "
             "find out that it has to is its own, and comes on top of the seconds without writes."

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled, ServerPaused
-from tests.qualification.scenarios.endurance import endure
+from tests.qualification.scenarios.endurance import endure, traffic_on
 from tests.qualification.scenarios.stage import Stage
 
 _EPOCHS: Final = 10
@@ -29,7 +29,7 @@ class RepeatedRestart:
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:
-        await endure(stage, _FAULTS, least=_EPOCHS)
+        await endure(stage, traffic_on(stage), _FAULTS, least=_EPOCHS)
 
 
 SCENARIO: Final = RepeatedRestart()
