@@ -59,6 +59,8 @@ class LeaseObserver:
         """How often what a server held was compared with what should have come of what it had told."""
         self.missed = 0
         """How often it was another; then something had been missed."""
+        self.latest: dict[str, PartitionSeen] = {}
+        """The last moment of each partition, wherever it was seen."""
         self.reigns: list[tuple[str, str]] = []
         """Node and name of each history of the store, in the order in which they began."""
         self._nodes = dict(nodes)
@@ -86,10 +88,13 @@ class LeaseObserver:
             if isinstance(error_of_task, Exception):
                 raise error_of_task
 
-    @property
-    def latest(self) -> Mapping[str, PartitionSeen]:
-        """The last moment of each partition."""
-        return {one.partition: one for one in self.seen}
+    def latest_at(self, node: str) -> Mapping[str, PartitionSeen]:
+        """The last moment of each partition in the last history that this node was the primary of.
+
+        Others may have been seen after it: a primary that slept wakes as the one that it was, for a moment.
+        """
+        reigns = [reign for name, reign in self.reigns if name == node]
+        return {one.partition: one for one in self.seen if reigns and one.reign == reigns[-1]}
 
     def of(self, partition: str) -> Sequence[PartitionSeen]:
         return [one for one in self.seen if one.partition == partition]
@@ -120,6 +125,7 @@ class LeaseObserver:
 
     def keep(self, one: PartitionSeen) -> None:
         self.seen.append(one)
+        self.latest[one.partition] = one
         self._draw(one)
 
     def _draw(self, one: PartitionSeen) -> None:
