@@ -1,0 +1,299 @@
+"""Row 4: Redis fails over, loses what it acknowledged, comes back empty, or is away, while refreshes and recalls run.
+
+First under traffic, whose callers hold every recall against what they know. Then with nobody writing, so that what it
+costs to build everything again can be told to the last text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from durable_memory_client import RecallMode
+from tests.processes.polling import wait_until_async
+from tests.processes.proxy import Fate, Way, always
+from tests.qualification.checks import fencing, index, partitions, probes
+from tests.qualification.checks.availability import by_fault
+from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.faults.fault import Fault
+from tests.qualification.faults.redis import (
+    KILLED_OUTAGE,
+    SILENT_OUTAGE,
+    EmptyRestart,
+    PrimaryFrozen,
+    PrimaryKilled,
+)
+from tests.qualification.observers.leases import LeaseObserver
+from tests.qualification.observers.partition_seen import PartitionSeen
+from tests.qualification.observers.receipts import Floor, Record, Repository, namespace_key
+from tests.qualification.observers.stored_keys import stored_keys
+from tests.qualification.report.timeline import Lane
+from tests.qualification.scenarios.endurance import endure
+from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace
+from tests.qualification.scenarios.recall_probe import RecallProbe
+from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic.traffic import Traffic
+from tests.qualification.traffic.wording import SHARED_WORD
+
+_PASSAGE: Final = b"passage: "
+_ALWAYS_ANSWERED: Final = frozenset({"AUTO", "LEXICAL"})
+_LONGEST_RECALL_SECONDS: Final = 3.5
+"""AUTO waits 2 s for vectors before it goes without them; the rest is for a busy machine."""
+
+_AFTER_SECONDS: Final = 15.0
+_PUBLISHED_SECONDS: Final = 20.0
+_REGRESSED: Final = "INDEX_REGRESSED"
+
+
+class PublicationLost:
+    """A promotion that loses a publication, and the grant it was made under, which the primary had acknowledged."""
+
+    name = "promotion in Redis that loses a publication"
+
+    def __init__(self, place: IndexedPlace, observer: LeaseObserver) -> None:
+        self._place = place
+        self._observer = observer
+
+    def available(self, cluster: Cluster) -> bool:
+        return all(node.is_running for node in cluster.redis.nodes)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        with cluster.timeline.span(Lane.FAULT, self.name):
+            primary = await cluster.redis.promote_losing_writes(self._publication)
+            await cluster.redis.rejoin(primary)
+
+    async def _publication(self) -> None:
+        before = _revision(self._observer, self._place)
+        await self._place.remember(1)
+        await wait_until_async(
+            lambda: _revision(self._observer, self._place) > before, _PUBLISHED_SECONDS, what="a publication"
+        )
+
+
+class Witnessed:
+    """A fault before and after which the repository is read: what is on record may not go back."""
+
+    def __init__(self, fault: Fault, record: _Record) -> None:
+        self.name = fault.name
+        self._fault = fault
+        self._record = record
+
+    def available(self, cluster: Cluster) -> bool:
+        return self._fault.available(cluster)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+        before = await self._record.read(cluster)
+        self._record.floors.append((time.monotonic(), before.floors))
+        await self._fault.inject(cluster, rng)
+        after = await self._record.read(cluster)
+        self._record.looks += 1
+        self._record.problems += fencing.vanished_records(before.receipts, after.receipts)
+        self._record.problems += fencing.fallen_floors(before.floors, after.floors)
+
+
+@dataclass(slots=True)
+class _Record:
+    keys: Sequence[bytes]
+    looks: int = 0
+    problems: list[str] = field(default_factory=list)
+    floors: list[tuple[float, Mapping[str, Floor]]] = field(default_factory=list)
+
+    async def read(self, cluster: Cluster) -> Record:
+        return await Repository(cluster.postgres.direct_dsn()).read(self.keys)
+
+
+class RedisFailover:
+    row = 4
+    name = "redis_failover"
+    promise = (
+        "Sentinel promotes a replica while refreshes run; also a promotion that loses acknowledged Redis writes, a "
+        "restart with empty memory, and a full outage: fences stay monotonic, regress is detected, recall never serves "
+        "a wrong item, rebuild costs zero provider calls"
+    )
+    needs_faults = True
+
+    async def run(self, stage: Stage) -> None:
+        cluster = stage.cluster
+        tenants = [f"{stage.prefix}a", f"{stage.prefix}b"]
+        place = await IndexedPlace.open(stage, "probed")
+        await place.remember(8)
+        await place.caught_up()
+        record = _Record([place.key, *(namespace_key(tenant, "user-1", "default") for tenant in tenants)])
+        nodes = {node.name: node.port for node in cluster.redis.nodes}
+        async with LeaseObserver(nodes, stage.timeline) as observer:
+            faults: list[Fault] = [
+                *(PrimaryKilled(), PublicationLost(place, observer), EmptyRestart()),
+                *(SILENT_OUTAGE, KILLED_OUTAGE, PrimaryFrozen()),
+            ]
+            async with RecallProbe(place) as probe:
+                traffic = Traffic(cluster, tenants, seed=stage.rng.random().hex())
+                await endure(stage, traffic, [Witnessed(fault, record) for fault in faults])
+            places = [place, *(await _places(stage, tenants))]
+            await _rebuilt(stage, places)
+            await _conclude(stage, observer, record, places)
+        _judge_probes(stage, place, probe.probes)
+
+
+async def _places(stage: Stage, tenants: Sequence[str]) -> list[IndexedPlace]:
+    return [await IndexedPlace.open(stage, tenant.removeprefix(stage.prefix)) for tenant in tenants]
+
+
+def _revision(observer: LeaseObserver, place: IndexedPlace) -> int:
+    one = observer.latest.get(place.partition)
+    return 0 if one is None or one.published is None else one.published.index_revision
+
+
+async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
+    """Everything is lost when nobody writes: what comes back is what was there, and no text is sent anywhere."""
+    cluster, proxy = stage.cluster, stage.cluster.embedding.proxy
+    before_status = [await place.caught_up() for place in places]
+    before = await _vectors(cluster)
+    known = {(one.partition, one.position) for one in (await _read(cluster, places)).receipts}
+    sent = 0
+
+    def count(way: Way, chunk: bytes) -> Fate:
+        nonlocal sent
+        if way is Way.TO_SERVER:
+            sent += chunk.count(_PASSAGE)
+        return Fate.PASS
+
+    proxy.rule = count
+    try:
+        with stage.timeline.span(Lane.FAULT, "restart of Redis without data, nobody writes"):
+            async with RecallProbe(places[0]) as probe:
+                await cluster.redis.restart_empty_everywhere()
+                stage.result.faults["restart of Redis without data, nobody writes"] += 1
+                began = time.monotonic()
+                # What nobody asks for is nobody's loss: it is found lost when it is asked for.
+                await asyncio.gather(*(_found_again(place) for place in places))
+                stage.result.figures["seconds_to_hybrid_after_all_was_lost"] = round(time.monotonic() - began, 2)
+        after_status = [await place.caught_up() for place in places]
+    finally:
+        proxy.rule = always
+    after = await _vectors(cluster)
+    own = {place.partition for place in places}
+    receipts = [one for one in (await _read(cluster, places)).receipts if (one.partition, one.position) not in known]
+    said = probes.reasons(probe.probes)
+    stage.found(
+        "regress is detected",
+        len(probe.probes),
+        [] if said.get(_REGRESSED) else [f"no recall said {_REGRESSED} when all was lost; they said {said}"],
+    )
+    stage.found("a rebuild costs nothing", len(receipts), index.paid_rebuilds(receipts, sent))
+    stage.found(
+        "vectors are the same, bit for bit",
+        sum(len(vectors) for name, vectors in before.items() if name in own),
+        index.changed_vectors({name: one for name, one in before.items() if name in own}, after),
+    )
+    generations = [[one.generation.authority_digest for one in statuses] for statuses in (before_status, after_status)]
+    stage.found("the generation is the same", len(generations), index.changed_identity(map(set, generations)))
+    stage.found(
+        "the index catches up",
+        len(places),
+        index.not_caught_up({place.tenant: status for place, status in zip(places, after_status, strict=True)}),
+    )
+
+
+async def _found_again(place: IndexedPlace) -> None:
+    async with RecallProbe(place, [RecallMode.AUTO], question=f"{place.canary} {SHARED_WORD}") as probe:
+        await wait_until_async(
+            lambda: bool(probe.probes) and probe.probes[-1].is_by_meaning, 60.0, what="recall by meaning is back"
+        )
+
+
+async def _vectors(cluster: Cluster) -> Mapping[str, index.Vectors]:
+    async with cluster.redis.client() as client:
+        return partitions.vectors_of(await stored_keys(client))
+
+
+async def _read(cluster: Cluster, places: Sequence[IndexedPlace]) -> Record:
+    return await Repository(cluster.postgres.direct_dsn()).read([place.key for place in places])
+
+
+async def _conclude(stage: Stage, observer: LeaseObserver, record: _Record, places: Sequence[IndexedPlace]) -> None:
+    """What the store of leases and index did in all its histories, against what is on record."""
+    kept = await record.read(stage.cluster)
+    own = {place.partition for place in places}
+    seen = [one for one in observer.seen if one.partition in own]
+    primary = await asyncio.to_thread(lambda: stage.cluster.redis.primary.name)
+    latest = {name: one for name, one in observer.latest_at(primary).items() if name in own}
+    below = [problem for at, floors in record.floors for problem in fencing.granted_below_the_floor(seen, floors, at)]
+    stage.found("fences are monotonic", len(seen), fencing.problems(seen, kept.receipts, ttl_seconds=LEASE_TTL_SECONDS))
+    stage.found("fences are above what was on record before each fault", len(record.floors), below)
+    stage.found("what is on record stays", record.looks, record.problems)
+    stage.found(
+        "what is on record is under fences on record",
+        len(kept.receipts),
+        fencing.records_above_the_floor(kept.receipts, kept.intents, kept.floors),
+    )
+    publications = len({one.published.nonce for one in seen if one.published is not None})
+    stage.found("index revisions rise by one", publications, index.problems(seen))
+    stage.found(
+        "what is published is on record", len(latest), index.off_the_record(latest, kept.receipts, kept.intents)
+    )
+    paid, cached = await _paid(stage.cluster, kept, places)
+    stage.found(
+        "no text is paid for twice",
+        cached,
+        [f"{paid} texts were given to the provider, and {cached} vectors came of it"] if paid > cached else [],
+    )
+    lost = lost_publications(seen)
+    stage.found("publications were lost, as was meant", lost, [] if lost else ["every publication survived"])
+    figures = stage.result.figures
+    figures["histories_of_the_store"] = len(observer.reigns)
+    figures["grants"] = len({one.lease.nonce for one in seen if one.lease is not None})
+    figures["publications"] = publications
+    figures["publications_lost_by_the_store"] = lost
+    figures["moments_missed_by_the_observer"] = observer.missed
+
+
+async def _paid(cluster: Cluster, kept: Record, places: Sequence[IndexedPlace]) -> tuple[int, int]:
+    """Texts that receipts say were embedded, and vectors that are cached."""
+    repository = Repository(cluster.postgres.direct_dsn())
+    cached = [len(await repository.vectors(place.key)) for place in places]
+    return sum(one.work.get("provider_inputs", 0) for one in kept.receipts), sum(cached)
+
+
+def lost_publications(seen: Sequence[PartitionSeen]) -> int:
+    """How often a history of the store begins without what the one before it had published last."""
+    last: dict[str, PartitionSeen] = {}
+    begun: set[tuple[str, str]] = set()
+    lost = 0
+    for one in seen:
+        before = last.get(one.partition)
+        begins = (one.partition, one.reign) not in begun
+        if begins and before is not None and before.published is not None:
+            revision = 0 if one.published is None else one.published.index_revision
+            lost += revision < before.published.index_revision
+        begun.add((one.partition, one.reign))
+        last[one.partition] = one
+    return lost
+
+
+def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Probe]) -> None:
+    own = {f"node-{number}" for number in range(len(place.remembered))}
+    stage.found(
+        "recall goes on, by words if need be",
+        len(asked),
+        probes.unanswered(asked, modes=_ALWAYS_ANSWERED, longest_seconds=_LONGEST_RECALL_SECONDS),
+    )
+    stage.found("recall says why it goes without vectors", len(asked), probes.wrongly_refused(asked))
+    stage.found("recall finds what it was asked for", len(asked), probes.wrongly_answered(asked, "node-0", own))
+    began, ended = asked[0].began, asked[-1].ended
+    faults = [event for event in stage.timeline.events if event.lane is Lane.FAULT and began <= event.began < ended]
+    figures = stage.result.figures
+    for what, successes in (
+        ("recall", probes.answered(asked, _ALWAYS_ANSWERED)),
+        ("recall_by_meaning", probes.by_meaning(asked)),
+    ):
+        for label, gaps in by_fault(successes, faults, after=_AFTER_SECONDS, until=ended).items():
+            figures[f"worst_seconds_without_{what}: {label}"] = round(max(gaps), 2)
+    for reason, count in probes.reasons(asked).items():
+        figures[f"recalls_without_vectors: {reason}"] = count
+
+
+SCENARIO: Final = RedisFailover()
