@@ -297,7 +297,7 @@ class Application:
         return None if self._services.runtime is None else self._services.runtime.health
 
     async def _probe(self) -> bool:
-        """Whether the store answers in time. A probe for which it does not is given up, and nobody waits for its end."""
+        """Whether the store answers in time. A probe that it leaves waiting is given up; nobody waits for its end."""
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._store_answers(), name="durable-memory-probe")
         done, _ = await asyncio.wait({self._probing}, timeout=self._settings.health.probe_timeout_seconds)

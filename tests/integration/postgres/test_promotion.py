@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -18,7 +19,7 @@ from durable_memory.domain.namespace import Namespace
 from tests.integration.postgres.conftest import answers
 from tests.integration.postgres.plans import NAMESPACE, create, no_op
 from tests.processes.polling import wait_until_async
-from tests.qualification.cluster.postgres_pair import PostgresPair
+from tests.qualification.cluster.postgres_pair import DATABASE, PostgresPair
 
 _IN_DOUBT = (Reason.OUTCOME_UNKNOWN, Reason.DEPENDENCY_UNAVAILABLE, Reason.OVERLOADED)
 
@@ -33,10 +34,11 @@ async def pair() -> AsyncIterator[PostgresPair]:
 
 @pytest.fixture
 async def store(pair: PostgresPair) -> AsyncIterator[PostgresStore]:
-    async for store in _opened(pair.dsn):
+    async with _opened(pair.dsn) as store:
         yield store
 
 
+@asynccontextmanager
 async def _opened(dsn: str, **settings: Any) -> AsyncIterator[PostgresStore]:
     store = PostgresStore(dsn, ids=SystemIds(), settings=PostgresSettings(commit_timeout_seconds=1.0, **settings))
     try:
@@ -112,7 +114,7 @@ async def test_nobody_believes_an_old_primary_that_takes_writes_again(pair: Post
     assert pair.nodes[0] is pair.standby
 
     assert await store.head(NAMESPACE) == after.head
-    async for newcomer in _opened(pair.dsn):
+    async with _opened(pair.dsn) as newcomer:
         assert await newcomer.head(NAMESPACE) == after.head
         assert (await newcomer.transact(NAMESPACE, create("newcomer"))).head.revision == 3
 
@@ -126,6 +128,26 @@ async def test_nobody_believes_an_old_primary_that_takes_writes_again(pair: Post
     assert (await store.head(NAMESPACE)).revision == 3
 
 
+async def test_a_primary_that_was_overtaken_and_still_answers_is_found_out(pair: PostgresPair):
+    """Nothing tells but the other one: whoever only reads meets no error."""
+    async with _opened(pair.dsn, survey_seconds=0.2) as reader:
+        assert (await reader.head(NAMESPACE)).revision == 0
+        pair.cut_replication(silently=False)
+        overtaking = pair.standby.dsn(DATABASE)
+        standby = await asyncpg.connect(overtaking)
+        assert await standby.fetchval("SELECT pg_promote()")
+        await standby.close()
+        async with _opened(overtaking) as writer:
+            await writer.transact(NAMESPACE, create("after"))
+
+        async def reads_what_was_written() -> bool:
+            return (await reader.head(NAMESPACE)).revision == 1
+
+        await wait_until_async(reads_what_was_written, what="the later primary is read")
+        assert set(await reader.current_nodes(NAMESPACE, ["after"])) == {"after"}
+        assert (await reader.transact(NAMESPACE, create("more"))).head.revision == 2
+
+
 async def test_a_commit_that_waits_for_a_lost_standby_is_unknown_seen_by_nobody_and_settled_by_a_repeat(
     pair: PostgresPair, store: PostgresStore
 ):
@@ -136,7 +158,7 @@ async def test_a_commit_that_waits_for_a_lost_standby_is_unknown_seen_by_nobody_
     # The connection of the commit is gone, the commit itself still waits: it holds its lock, and nobody sees it.
     assert await store.head(NAMESPACE) == first.head
     assert not await store.current_nodes(NAMESPACE, ["a"])
-    async for impatient in _opened(pair.dsn, lock_timeout_seconds=0.2):
+    async with _opened(pair.dsn, lock_timeout_seconds=0.2) as impatient:
         for plan in plans:
             assert await _reason(impatient.transact(NAMESPACE, plan)) in (Reason.OVERLOADED, Reason.OUTCOME_UNKNOWN)
 

@@ -58,6 +58,7 @@ class Connector:
         self._failed_at = 0.0
         self._finding: asyncio.Task[Host] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._surveying: asyncio.Task[None] | None = None
         self._reachable = asyncio.Event()
         self._reachable.set()
 
@@ -75,9 +76,14 @@ class Connector:
         """Return when it is not known to be away."""
         await self._reachable.wait()
 
+    def start(self) -> None:
+        """Look now and then whether another host has been promoted while the one in use still answers."""
+        if len(self._hosts) > 1 and self._surveying is None:
+            self._surveying = asyncio.ensure_future(self._survey())
+
     async def close(self) -> None:
-        tasks = [task for task in (self._watching, self._finding) if task is not None]
-        self._watching = self._finding = None
+        tasks = [task for task in (self._watching, self._finding, self._surveying) if task is not None]
+        self._watching = self._finding = self._surveying = None
         await _end(tasks)
         self._weight = 0
         self._reachable.set()
@@ -193,8 +199,7 @@ class Connector:
         best = max((host for host in self._hosts if host in claims), key=lambda host: claims[host], default=None)
         if best is None:
             raise _worst(errors) or dependency_unavailable("no host is the primary")
-        if claims[best] < self._primary.timeline:
-            raise dependency_unavailable("the database server has been replaced by another")
+        self._primary.saw(claims[best])
         self._known = best
         return best
 
@@ -212,6 +217,14 @@ class Connector:
         with suppress(asyncpg.PostgresError, *LOST):
             await connection.close(timeout=_FAREWELL_SECONDS)
         return timeline
+
+    async def _survey(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.survey_seconds * self._jitter())
+            await self.wait_reachable()
+            # A later timeline is told to `Primary`; that there is none, to those who connect.
+            with suppress(DomainError, asyncpg.PostgresError, *LOST):
+                await self._ask_all()
 
     # When there is none
 

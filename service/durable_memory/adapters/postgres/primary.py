@@ -35,7 +35,10 @@ class Primary:
         """Raises: DEPENDENCY_UNAVAILABLE if what this server says may be out of date."""
         if server["in_recovery"]:
             raise dependency_unavailable("the database server is a standby")
-        timeline = int(str(server["timeline"]), 16)
+        self.saw(int(str(server["timeline"]), 16))
+
+    def saw(self, timeline: int) -> None:
+        """A server that takes writes is on this one. Raises: DEPENDENCY_UNAVAILABLE if another was on a higher one."""
         if timeline < self.timeline:
             raise dependency_unavailable("the database server has been replaced by another")
         if timeline > self.timeline:

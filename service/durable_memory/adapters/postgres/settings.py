@@ -16,7 +16,8 @@ class PostgresSettings:
     `head_timeout_seconds` is the same for the one query that every recall waits for.
 
     Of several hosts, the one that was the primary last has `host_patience_seconds` before all are asked, and once one
-    takes writes the others have `other_hosts_seconds` to say that they were promoted later.
+    takes writes the others have `other_hosts_seconds` to say that they were promoted later. All are asked again every
+    `survey_seconds`, lest a primary that another has overtaken, and nobody has stopped, is believed for long.
     """
 
     write_connections: int = 8
@@ -26,6 +27,7 @@ class PostgresSettings:
     connect_timeout_seconds: float = 5.0
     host_patience_seconds: float = 1.0
     other_hosts_seconds: float = 0.5
+    survey_seconds: float = 10.0
     acquire_timeout_seconds: float = 5.0
     lock_timeout_seconds: float = 5.0
     statement_timeout_seconds: float = 15.0

@@ -69,6 +69,7 @@ class PostgresStore(Reading):
         try:
             await self.check()
             await self._feed.start()
+            self._connector.start()
         except BaseException:
             await self.close()
             raise
