@@ -14,6 +14,7 @@ from typing import Final
 
 from tests.qualification.checks.hygiene import Scanner, Traces
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.report.bins import Window, latency_by_method
 from tests.qualification.report.machine import machine, versions
 from tests.qualification.report.pack import REPORT_HTML, sign, write
 from tests.qualification.report.report import Report
@@ -150,6 +151,8 @@ class Run:
             )
             await self._play(turn.scenario, stage, turn.deadline_seconds, report)
             result.seconds = time.monotonic() - began
+            if result.error and not result.operations.attempts:
+                _count_calls(result, self._timeline, began)
             await _see_healthy(stand, result)
         return result
 
@@ -248,6 +251,13 @@ def _find(row: Row) -> tuple[Scenario, Sequence[Scenario]]:
 
 def _result(turn: _Turn, *, error: str = "") -> RowResult:
     return RowResult(row=turn.row, name=turn.name, promise=turn.promise, error=error)
+
+
+def _count_calls(result: RowResult, timeline: Timeline, began: float) -> None:
+    """What was done by the time at which a scenario broke down, which had not counted it yet."""
+    for method, latencies in latency_by_method(timeline, Window(began, time.monotonic())).items():
+        for outcome, count in latencies.outcomes.items():
+            result.operations.attempts[method, outcome] += count
 
 
 async def _see_healthy(stand: Stand, result: RowResult) -> None:

@@ -15,7 +15,7 @@ from tests.qualification import run as running
 from tests.qualification.report.pack import HYGIENE_OK, MANIFEST, REPORT_HTML, REPORT_JSON
 from tests.qualification.report.report import WITHHELD
 from tests.qualification.report.results import Verdict
-from tests.qualification.report.timeline import Lane, Timeline
+from tests.qualification.report.timeline import Lane, Series, Timeline
 from tests.qualification.run import Run
 from tests.qualification.scenarios.stage import Scenario, Stage
 from tests.qualification.scenarios.table import ROWS, MissingRowError, Row
@@ -144,6 +144,7 @@ async def test_every_row_has_its_own_chance_prefix_and_share_of_the_time(tmp_pat
 
 async def test_what_a_scenario_raises_fails_its_row_and_the_others_go_on(tmp_path: Path, clusters: _Clusters):
     async def breaks(stage: Stage) -> None:
+        stage.timeline.sample(Series.LATENCY_SECONDS, 0.1, key="Recall unknown")
         raise RuntimeError("the observer lost its connection")
 
     said: list[str] = []
@@ -152,6 +153,7 @@ async def test_what_a_scenario_raises_fails_its_row_and_the_others_go_on(tmp_pat
     assert [result.verdict for result in report.results] == [Verdict.FAIL, Verdict.PASS]
     assert report.results[0].error == "RuntimeError: the observer lost its connection"
     assert not report.passed
+    assert report.results[0].operations.attempts == {("Recall", "unknown"): 1}
     assert "in breaks" in (tmp_path / "run.log").read_text()
     assert "Traceback" not in (tmp_path / REPORT_JSON).read_text()
     assert said[-1].startswith("again: python -m tests.qualification --seed 7")
