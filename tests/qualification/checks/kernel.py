@@ -46,6 +46,7 @@ def problems(
         *changed_answers(calls),
         *out_of_order(calls),
         *stale_readings(calls, readings),
+        *vanished_readings(readings, changes),
         *several_histories(calls, readings),
     ]
 
@@ -226,6 +227,15 @@ def stale_readings(calls: Sequence[Call], readings: Sequence[Reading]) -> list[s
         if reading.revision < highest:
             found.append(f"change token {reading.revision} was read after {highest} was known")
     return found
+
+
+def vanished_readings(readings: Iterable[Reading], changes: Sequence[ChangeSet]) -> list[str]:
+    """A change token that was read is of a revision that is there, and stays there."""
+    return [
+        f"change token {reading.revision} was read, and there are {len(changes)} change sets"
+        for reading in readings
+        if reading.revision > len(changes)
+    ]
 
 
 def several_histories(calls: Sequence[Call], readings: Sequence[Reading]) -> list[str]:

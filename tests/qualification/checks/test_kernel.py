@@ -188,6 +188,12 @@ def test_a_token_that_goes_back_is_found():
     ]
 
 
+def test_a_token_of_what_is_not_there_any_more_is_found():
+    assert problems([ok("a", 1, 0)], history("a"), [reading(2, 4)]) == [
+        "change token 2 was read, and there are 1 change sets"
+    ]
+
+
 def test_an_answer_whose_token_is_behind_itself_is_found():
     assert problems([ok("a", 1, 0, token=0)], history("a")) == ["Remember a made 1, and its change token is 0"]
 

@@ -82,7 +82,10 @@ def judge(history: History, kept: Kept, texts: Mapping[Key, str] | None = None) 
         _finding("a snapshot is the last state", len(kept.nodes), _snapshot_problems(kept)),
     ]
     if history.readings:
-        stale = kernel.stale_readings(calls, history.readings)
+        stale = [
+            *kernel.stale_readings(calls, history.readings),
+            *kernel.vanished_readings(history.readings, changes),
+        ]
         found.append(_finding("change tokens are not stale", len(history.readings), stale))
     if history.answered:
         found += _recall_findings(history, kept)

@@ -1,0 +1,52 @@
+"""The longest time without a success is measured where somebody wanted one."""
+
+import pytest
+
+from tests.qualification.checks import availability
+from tests.qualification.checks.by_hand import Story
+from tests.qualification.recorder.history import History, Outcome
+from tests.qualification.report.timeline import Event, Lane
+
+
+@pytest.mark.parametrize(
+    ("successes", "expected"),
+    [
+        ([9.0, 11.0, 12.0, 19.0, 21.0], 7.0),
+        ([9.0, 19.5, 20.5], 9.5),
+        ([11.0, 26.0], 15.0),
+        ([11.0], 9.0),
+        ([], 10.0),
+        ([9.0], 10.0),
+        ([9.0, 30.0], 20.0),
+    ],
+    ids=["within", "from its beginning", "beyond its end", "never again", "never", "not in it", "long after"],
+)
+def test_the_worst_gap_of_a_window(successes: list[float], expected: float):
+    assert availability.worst_gap(successes, 10.0, 20.0) == expected
+
+
+def test_each_fault_has_its_gap_and_those_that_are_too_long_are_found():
+    events = [
+        Event(lane=Lane.FAULT, label="kill", began=10.0, ended=12.0),
+        Event(lane=Lane.FAULT, label="kill", began=40.0, ended=41.0),
+        Event(lane=Lane.FAULT, label="promote", began=60.0, ended=62.0),
+        Event(lane=Lane.ROW, label="row", began=10.0, ended=90.0),
+        Event(lane=Lane.FAULT, label="after the traffic", began=95.0, ended=96.0),
+    ]
+    successes = [9.0, 11.0, 13.0, 20.0, 39.0, 44.0, 50.0, 59.0, 75.0, 89.0]
+    gaps = availability.by_fault(successes, events, after=2.0, until=90.0)
+    assert gaps == {"kill": [7.0, 4.0], "promote": [15.0]}
+    assert availability.longer_than(10.0, "write", gaps) == [
+        "no write for 15.0 s after promote, and 10.0 s is the most"
+    ]
+
+
+def test_only_what_succeeded_and_changes_nodes_counts_as_a_write():
+    story = Story()
+    story.remember("n", "one")
+    story.revise("n", 2, "two", outcome=Outcome.REFUSED, reason="REVISION_CONFLICT")
+    history = History(calls=story.calls, recalls=[story.recalled("n", "one")])
+    assert availability.writes(history) == [11.0]
+    assert len(availability.recalls(history)) == 1
+    assert set(availability.latencies(history)) == {"Remember", "PreviewRecall LEXICAL"}
+    assert availability.latencies(history)["Remember"].p50 == 1.0

@@ -1,0 +1,129 @@
+"""Everything together: a right namespace passes every check, and what is wrong with one is under its own name."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from durable_memory_client import ChangeToken, Node, NodeKind, WatchedChange
+from tests.qualification.checks.by_hand import NOON, Story, again, hit
+from tests.qualification.recorder.history import History, Outcome, Reading
+from tests.qualification.report.results import Finding, Verdict
+from tests.qualification.traffic.judgement import Kept, judge, together
+from tests.qualification.traffic.wording import digest_of
+
+
+def told(text: str) -> str:
+    return digest_of(f"text of {text}")
+
+
+def world() -> tuple[Story, History, Kept]:
+    """What callers and a service say of two nodes, one of which was revised and asked about."""
+    story = Story()
+    story.remember("n", told("one"))
+    story.revise("n", 2, told("two"))
+    story.remember("m", told("three"))
+    history = story.history
+    history.recalls = [story.recalled("n", told("two"), hit("n", 2, 2, told("two")))]
+    history.readings = [Reading(began=story.now, ended=story.now + 1, history_id="h", revision=3)]
+    nodes = [_node(story, at, text) for at, text in enumerate(("one", "two", "three"))]
+    watched = [
+        WatchedChange(change_token=ChangeToken("h", change.namespace_revision), change_set=change, nodes=(node,))
+        for change, node in zip(story.changes, nodes, strict=True)
+    ]
+    return story, history, Kept(changes=story.changes, watched=watched, nodes=nodes[1:], usage=[])
+
+
+def _node(story: Story, place: int, text: str) -> Node:
+    (change,) = story.changes[place].changes
+    cited = change.citation
+    return Node(
+        id=cited.node_id,
+        revision=cited.node_revision,
+        kind=NodeKind.SEMANTIC,
+        status=change.status_after,
+        content=f"text of {text}",
+        surroundings=(),
+        content_digest=cited.content_digest,
+        author="",
+        occurred_at=None,
+        confidence=0.5,
+        importance=0.5,
+        evidence=(),
+        relations=(),
+        labels={},
+        created_at=NOON,
+        updated_at=NOON,
+        committed_at=NOON,
+        decided_by="",
+        citation=cited,
+        valid_from=cited.namespace_revision,
+        superseded_at=None,
+    )
+
+
+def failed(history: History, kept: Kept) -> set[str]:
+    return {finding.check for finding in judge(history, kept) if finding.verdict is Verdict.FAIL}
+
+
+def test_a_right_namespace_passes_every_check():
+    _, history, kept = world()
+    assert [finding for finding in judge(history, kept) if finding.verdict is not Verdict.PASS] == []
+
+
+def lose(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """The last acknowledged write is gone after a crash, everywhere."""
+    return history, replace(kept, changes=kept.changes[:-1], watched=kept.watched[:-1], nodes=kept.nodes[:-1])
+
+
+def refuse_the_repetition(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """A repetition is refused, because revisions were compared before the request id was looked up."""
+    history.calls.append(again(story.calls[1], at=90.0, outcome=Outcome.REFUSED, reason="REVISION_CONFLICT"))
+    return history, kept
+
+
+def return_the_old(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """A recall returns what a vector was made from, which is not the text any more."""
+    history.recalls = [replace(history.recalls[0], hits=(hit("n", 1, 1, told("one")),))]
+    return history, kept
+
+
+def tear(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """A watch is told a change set without its node."""
+    return history, replace(kept, watched=[replace(kept.watched[0], nodes=()), *kept.watched[1:]])
+
+
+def read_behind(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """A server answers from what it knew before another wrote."""
+    history.readings = [replace(history.readings[0], revision=2)]
+    history.recalls = [replace(history.recalls[0], revision=2)]
+    return history, kept
+
+
+@pytest.mark.parametrize(
+    ("spoil", "checks"),
+    [
+        (lose, {"acknowledged writes are kept", "recalls are not from the future", "change tokens are not stale"}),
+        (refuse_the_repetition, {"repetitions get the first answer"}),
+        (
+            return_the_old,
+            {
+                "no recall returns a wrong item",
+                "no recall returns the impossible",
+                "no recall misses what it names",
+            },
+        ),
+        (tear, {"watches tell whole change sets"}),
+        (read_behind, {"change tokens are not stale", "recalls are not stale"}),
+    ],
+)
+def test_what_is_wrong_is_found_under_its_name(spoil: Callable[..., tuple[History, Kept]], checks: set[str]):
+    assert failed(*spoil(*world())) == checks
+
+
+def test_findings_of_several_namespaces_become_one_for_each_check():
+    first = [Finding(check="a", looked_at=1, problems=["x"]), Finding(check="b", looked_at=2)]
+    assert together([first, [Finding(check="a", looked_at=3, problems=["y"])]]) == [
+        Finding(check="a", looked_at=4, problems=["x", "y"]),
+        Finding(check="b", looked_at=2, problems=[]),
+    ]
