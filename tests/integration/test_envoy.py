@@ -76,6 +76,7 @@ async def test_a_killed_server_is_left_out_and_without_any_the_call_is_unavailab
         wait_until(lambda: envoy.healthy_ports() == {_ports(servers)[1]}, what="one is left")
         for _ in range(4):
             await stub.GetChangeToken(_REQUEST, timeout=10.0)
+        assert envoy.calls_by_port() == {_ports(servers)[0]: 0, _ports(servers)[1]: 4}
         servers[1].kill9()
         wait_until(lambda: not envoy.healthy_ports(), what="none is left")
         with pytest.raises(grpc.aio.AioRpcError) as refused:

@@ -91,20 +91,29 @@ class EnvoyProcess:
 
     def healthy_ports(self) -> set[int]:
         """The ports of the servers that get calls now. Raises: httpx2.TransportError if it does not answer."""
+        return {
+            _port(host)
+            for host in self._hosts()
+            if host["health_status"].get("eds_health_status") == "HEALTHY" and len(host["health_status"]) == 1
+        }
+
+    def calls_by_port(self) -> dict[int, int]:
+        """How many calls each server was given so far. Raises: httpx2.TransportError if it does not answer."""
+        return {
+            _port(host): sum(int(stat.get("value", 0)) for stat in host["stats"] if stat["name"] == "rq_total")
+            for host in self._hosts()
+        }
+
+    def _hosts(self) -> list[dict[str, Any]]:
         answer = httpx2.get(
             f"http://127.0.0.1:{self.admin_port}/clusters?format=json", timeout=_ADMIN_SECONDS, trust_env=False
         )
-        hosts = [
+        return [
             host
             for cluster in answer.raise_for_status().json()["cluster_statuses"]
             if cluster["name"] == _CLUSTER
             for host in cluster.get("host_statuses", ())
         ]
-        return {
-            host["address"]["socket_address"]["port_value"]
-            for host in hosts
-            if host["health_status"].get("eds_health_status") == "HEALTHY" and len(host["health_status"]) == 1
-        }
 
     def kill9(self) -> None:
         """Kill it with SIGKILL; return when it is gone."""
@@ -138,6 +147,10 @@ class EnvoyProcess:
                 "clusters": [_cluster(self._upstream_ports, f"{health_interval_seconds:g}s")],
             },
         }
+
+
+def _port(host: Mapping[str, Any]) -> int:
+    return int(host["address"]["socket_address"]["port_value"])
 
 
 def _address(port: int) -> Mapping[str, Any]:

@@ -133,24 +133,28 @@ def decode(encoded: bytes) -> list[SegmentRecord]:
 
 
 def vectors_of(keys: Iterable[StoredKey]) -> dict[str, dict[str, bytes]]:
-    """By partition and text digest, the vectors that count: of listed segments, without removed records.
+    """By partition and text digest, the vectors that count. Raises: UnreadableError."""
+    return {
+        partition: {record.text_digest: record.vector for record in records}
+        for partition, records in records_of(keys).items()
+    }
 
-    Raises: UnreadableError.
-    """
+
+def records_of(keys: Iterable[StoredKey]) -> dict[str, list[SegmentRecord]]:
+    """By partition, the records that count: of listed segments, without removed ones. Raises: UnreadableError."""
     held = {key.name: key for key in keys}
-    found: dict[str, dict[str, bytes]] = {}
+    found: dict[str, list[SegmentRecord]] = {}
     for key in held.values():
         parts = _KEY.fullmatch(key.name)
         if parts is None or parts.group(2) != "manifest" or not key.data:
             continue
-        vectors = found.setdefault(parts.group(1), {})
+        records = found.setdefault(parts.group(1), [])
         for segment_id, _, _, _, removed in json.loads(key.data):
             segment = held.get(f"dm:{{{parts.group(1)}}}:seg:{segment_id}")
             if segment is None:
                 raise UnreadableError(f"segment {segment_id} is listed, and gone")
             bits = int.from_bytes(bytes.fromhex(removed), "little")
-            rows = enumerate(decode(segment.data))
-            vectors.update({record.text_digest: record.vector for row, record in rows if not bits >> row & 1})
+            records += [record for row, record in enumerate(decode(segment.data)) if not bits >> row & 1]
     return found
 
 
