@@ -242,6 +242,9 @@ class Cluster:
             "embedding_query_prefix": "query: ",
             "embedding_passage_prefix": "passage: ",
             "embedding_similarity_floor": 0.76,
+            # The model does one text after the other, also for those who have given up: little at a time is in its way.
+            "embedding_batch_texts": 16,
+            "embedding_max_concurrent": 2,
             "vectors_redis_url": self.redis.url,
             "vectors_lease_ttl_seconds": 3,
             "vectors_poll_interval_seconds": 0.1,

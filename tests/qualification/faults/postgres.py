@@ -100,7 +100,7 @@ class CommitCut:
         return True
 
     async def inject(self, cluster: Cluster, rng: random.Random) -> None:
-        commits = _Commits(self._fate, rng.randint(1, 4))
+        commits = NextCommits(self._fate, rng.randint(1, 4))
         silent_seconds = rng.uniform(1.0, 3.0) if self._fate is Fate.SWALLOW else 0.0
         proxies = [node.proxy for node in cluster.postgres.nodes]
         with cluster.timeline.span(Lane.FAULT, self.name):
@@ -115,8 +115,8 @@ class CommitCut:
                     proxy.mend()
 
 
-class _Commits:
-    """The next so many commits have this fate, whichever line they take."""
+class NextCommits:
+    """The next `count` commits have this fate, whichever line they take; `struck` is set with the last."""
 
     def __init__(self, fate: Fate, count: int) -> None:
         self._fate = fate
