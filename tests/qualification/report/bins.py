@@ -137,6 +137,16 @@ def steps(samples: Sequence[Sample], window: Window) -> Sequence[Sample]:
     return kept
 
 
+def risen(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """Each with the highest value so far."""
+    highest = -math.inf
+    kept = []
+    for sample in samples:
+        highest = max(highest, sample.value)
+        kept.append(Sample(sample.at, highest))
+    return kept
+
+
 def _percentiles(values: Sequence[float]) -> tuple[float, float]:
     found = distribution(values, "seconds")
     return (math.nan, math.nan) if found is None else (found.p50, found.p99)

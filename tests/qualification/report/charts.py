@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tests.qualification.report.bins import LatencyBin, Window, latency_bins, steps, whole
+from tests.qualification.report.bins import LatencyBin, Window, latency_bins, risen, steps, whole
 from tests.qualification.report.drawing import (
     LEFT,
     PLOT,
@@ -34,6 +34,7 @@ from tests.qualification.report.timeline import Lane, Sample, Series, Timeline
 _FASTEST: Final = 0.001
 _SLOWEST: Final = 30.0
 _MOST_LINES: Final = 8
+_DEFAULT_SCOPE: Final = "/default"
 _MOST_LINES_OF_ALL: Final = 60
 _LOOKS: Final = 4
 _ROOM: Final = 13
@@ -184,7 +185,12 @@ def _draw_lines(
 
 
 def _lines_of(timeline: Timeline, series: Series, window: Window) -> Mapping[str, Sequence[Sample]]:
-    found = {key: steps(samples, window) for (one, key), samples in timeline.samples.items() if one is series}
+    found: dict[str, Sequence[Sample]] = {}
+    for (one, key), samples in timeline.samples.items():
+        if one is series:
+            # A repeated command is answered with the revision that it made at first: no fall of the namespace's.
+            shown = risen(samples) if series is Series.NAMESPACE_REVISION else samples
+            found[key.removesuffix(_DEFAULT_SCOPE)] = steps(shown, window)
     return {key: kept for key, kept in found.items() if kept}
 
 

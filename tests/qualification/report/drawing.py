@@ -67,6 +67,11 @@ def cross(x: float, y: float, *, title: str) -> str:
     return f'<path d="{arms}" class="mark"><title>{escape(title)}</title></path>'
 
 
+def tick(x: float, y: float, *, title: str) -> str:
+    """Something that began, and took no time."""
+    return f'<path d="M{number(x)} {number(y - 6)}v12" class="tick"><title>{escape(title)}</title></path>'
+
+
 def path(points: Iterable[Point], *, kind: str, title: str = "", stepped: bool = False) -> str:
     """A line; one with steps holds each value until the next. A point that is not finite breaks it."""
     said = []

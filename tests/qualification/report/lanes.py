@@ -16,6 +16,7 @@ from tests.qualification.report.drawing import (
     cross,
     duration,
     name_of_line,
+    tick,
     text,
 )
 from tests.qualification.report.timeline import Event, Lane, Timeline
@@ -26,6 +27,7 @@ _MOST_PARTITIONS: Final = 8
 _LASTING: Final = frozenset({"running", "primary", "standby", "paused"})
 """States of processes: one that has not ended lasts. Anything else without an end took no time."""
 _KINDS: Final = {"standby": "quiet", "primary": "strong", "running": "quiet", "paused": "paused"}
+_STARTED: Final = "started"
 _HOLDERS: Final = 6
 """How many holders have a look of their own."""
 
@@ -120,7 +122,7 @@ def draw_processes(picture: Picture, timeline: Timeline) -> None:
         by_key.setdefault(event.key or "other", []).append(event)
     if by_key:
         picture.head("processes")
-        said = "thick: primary; thin: standby, or a server that runs; a cross: killed, or another thing of a moment"
+        said = "thick: primary; thin: standby, or a server that runs; a stroke: started; a cross: killed"
         picture.parts.append(text(LEFT, picture.y + 12, said, kind="dim"))
         picture.y += 16
     for key in sorted(by_key):
@@ -129,7 +131,8 @@ def draw_processes(picture: Picture, timeline: Timeline) -> None:
             left, right = _ends(picture, event)
             kind = _KINDS.get(event.label, "busy")
             if right <= left:
-                picture.parts.append(cross(left, picture.y + 8, title=picture.title(event)))
+                sign = tick if event.label == _STARTED else cross
+                picture.parts.append(sign(left, picture.y + 8, title=picture.title(event)))
                 continue
             inset = {"strong": 2.0, "paused": 2.0, "busy": 2.0}.get(kind, 5.5)
             height = _LINE - 4 - 2 * (inset - 2)

@@ -63,7 +63,7 @@ def _verdicts(report: Report) -> str:
     rows = []
     for place, result in enumerate(report.results):
         worst = _worst(result)
-        faults = ", ".join(f"{name} ×{count}" for name, count in result.faults.most_common())
+        faults = "<br>".join(f"{escape(name)} ×{count}" for name, count in result.faults.most_common())
         doubts = unknown(result)
         resolved = (
             f"{result.operations.unknown_applied} applied, {result.operations.unknown_not_applied} not"
@@ -77,7 +77,7 @@ def _verdicts(report: Report) -> str:
             f"<td>{_badge(result.verdict)}</td>"
             f'<td class="number">{duration(result.seconds)}</td>'
             f'<td class="number">{sum(result.faults.values()):,}</td>'
-            f"<td><small>{escape(faults)}</small></td>"
+            f"<td><small>{faults}</small></td>"
             f'<td class="number">{total(result):,}</td>'
             f'<td class="number">{doubts:,}<small>{resolved}</small></td>'
             f"<td>{said}</td></tr>"
@@ -91,7 +91,7 @@ def _verdicts(report: Report) -> str:
         f'<h2>Verdicts</h2><div class="wide"><table class="whole"><thead>{head}</thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
         '<p class="dim">An operation is one attempt of a call. Unknown: its caller could not know whether it had been '
-        "applied; below, what became of these commands when they were sent again with the same request id.</p>"
+        "applied; under it, what became of these commands when they were sent again with the same request id.</p>"
     )
 
 
@@ -152,7 +152,7 @@ def _row(report: Report, result: RowResult) -> str:
     parts = [
         f'<h2 id="r{place}">{escape(_named(result))} {_badge(result.verdict)}</h2>',
         f"<p>{escape(result.promise)}</p>",
-        f'<p class="verdict fail">{escape(report.shown(result.error))}</p>' if result.error else "",
+        f'<p class="failed">{escape(report.shown(result.error))}</p>' if result.error else "",
         drawn,
         f'<div class="beside">{"".join(beside)}</div>',
         _methods("Calls", latency_by_method(report.timeline, window), level=3) if window is not None else "",

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.qualification.report.bins import Window, latency_bins, steps, whole
+from tests.qualification.report.bins import Window, latency_bins, risen, steps, whole
 from tests.qualification.report.drawing import duration, nice_ceiling, path, ticks
 from tests.qualification.report.page import page
 from tests.qualification.report.report import MOST_PROBLEMS, WITHHELD
@@ -146,6 +146,12 @@ def test_what_falls_within_a_bin_is_kept():
     samples = [Sample(0.1, 5), Sample(0.2, 6), Sample(0.3, 2), Sample(0.4, 3), Sample(1.5, 3)]
 
     assert [one.value for one in steps(samples, Window(0.0, 2.0))] == [6, 3, 3]
+
+
+def test_a_repetition_that_is_answered_as_at_first_is_no_fall():
+    samples = [Sample(0.0, 3), Sample(1.0, 1), Sample(2.0, 4)]
+
+    assert [one.value for one in risen(samples)] == [3, 3, 4]
 
 
 def test_the_end_of_a_run_is_the_last_that_is_known():

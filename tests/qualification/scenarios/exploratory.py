@@ -31,7 +31,7 @@ class AtOnce:
 
     def __init__(self, first: Fault, second: Fault) -> None:
         self.faults = (first, second)
-        self.name = f"{first.name}, and {second.name}"
+        self.name = f"{first.name} with {second.name}"
 
     def available(self, cluster: Cluster) -> bool:
         return all(fault.available(cluster) for fault in self.faults)
