@@ -16,8 +16,8 @@ from tests.qualification.report.drawing import (
     cross,
     duration,
     name_of_line,
-    tick,
     text,
+    tick,
 )
 from tests.qualification.report.timeline import Event, Lane, Timeline
 

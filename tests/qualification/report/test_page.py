@@ -15,7 +15,7 @@ from tests.qualification.report.results import Finding
 from tests.qualification.report.sample import sample_report
 from tests.qualification.report.timeline import Lane, Sample, Series, Timeline
 
-_VOID = {"meta", "path", "rect", "br"}
+_VOID = {"meta", "br"}
 
 
 class _Balanced(HTMLParser):
@@ -28,15 +28,13 @@ class _Balanced(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen[tag] = self.seen.get(tag, 0) + 1
-        if tag not in _VOID or not self.get_starttag_text().endswith("/>"):  # type: ignore[union-attr]
+        if tag not in _VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen[tag] = self.seen.get(tag, 0) + 1
 
     def handle_endtag(self, tag: str) -> None:
-        while self.open and self.open[-1] == "meta":
-            self.open.pop()
         assert self.open.pop() == tag
 
 
