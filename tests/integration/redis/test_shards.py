@@ -221,9 +221,11 @@ async def test_a_slot_that_was_moved_is_followed_by_the_call_that_is_told(cluste
     cluster.begin_move(slot, source, target)
     cluster.move_keys(slot, source, target)
     cluster.end_move(slot, source, target)
+    before = opened.index.connections
     try:
         assert await opened.index.manifests([*others, partition]) == [None, None, manifest]
         assert await opened.index.manifest(partition) == manifest
+        assert opened.index.connections > before, "what was verified there is verified anew"
         later = await published_again(opened, partition)
         assert len(await opened.index.segments(partition, [item.segment_id for item in later.segments])) == 2
     finally:

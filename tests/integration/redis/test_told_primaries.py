@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from structlog.testing import capture_logs
 
+from durable_memory.adapters.redis.server import Server
 from durable_memory.domain.errors import DomainError, Reason
 from tests.conformance.index_samples import fresh, grant, partition_of, publish
 from tests.integration.redis.conftest import Opened, OpenIndex, made
@@ -102,6 +103,26 @@ async def test_a_primary_that_is_left_for_another_is_left_although_it_still_answ
         with redis_server.client() as client:
             names = [item["name"] for item in client.client_list()]
         assert "durable-memory" not in names, "every connection to the old one is closed"
+        await opened.index.close()
+
+
+async def test_what_was_verified_before_a_promotion_is_not_taken_for_verified_after_it(
+    sentinels, open_index: OpenIndex, monkeypatch
+):
+    """Recalls go by the number of connections; the first one to a promoted server is made before it is used."""
+    with RedisProcess(system_redis()) as promoted:
+        opened = await open_index(url_of(sentinels), **QUICK)
+        judge, seen = Server.judge, []
+
+        async def judged(server: Server) -> None:
+            await judge(server)
+            seen.append(opened.index.connections)
+
+        monkeypatch.setattr(Server, "judge", judged)
+        for sentinel in sentinels:
+            sentinel.primary_port, sentinel.epoch = promoted.port, 2
+        await eventually_uses(opened, promoted)
+        assert opened.index.connections > seen[-1]
         await opened.index.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +13,8 @@ NAME = "memory"
 class ToldSentinel:
     """Knows one primary by the port of its loopback address, and the epoch of its promotion; or none at port 0."""
 
-    def __init__(self, primary_port: int, epoch: int) -> None:
+    def __init__(self, primary_port: int, epoch: int, *, host: str = "127.0.0.1") -> None:
+        self._host = host.encode()
         self.primary_port = primary_port
         self.epoch = epoch
         self.answers = True
@@ -22,8 +24,8 @@ class ToldSentinel:
         self._writers: set[asyncio.StreamWriter] = set()
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[ToldSentinel]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+    async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[ToldSentinel]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
@@ -49,7 +51,7 @@ class ToldSentinel:
             case [b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME"]:
                 self.asked += 1
                 known = self.primary_port and words[2] == NAME.encode()
-                return _array(b"127.0.0.1", b"%d" % self.primary_port) if known else b"*-1\r\n"
+                return _array(self._host, b"%d" % self.primary_port) if known else b"*-1\r\n"
             case [b"SENTINEL", b"MASTER"]:
                 if not self.primary_port:
                     return b"-ERR No such master with that name\r\n"

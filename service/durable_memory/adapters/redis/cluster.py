@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, Final
@@ -135,6 +136,7 @@ class ClusterRoute(Route):
                 return there
             self._owners[int(error.slot_id)] = there
             self._redirected = True
+            self._made()
             self._watch.hurry()
         elif is_unanswered(error) or isinstance(error, (exceptions.ClusterDownError, exceptions.ReadOnlyError)):
             self._watch.hurry()
@@ -213,13 +215,15 @@ class ClusterRoute(Route):
             raise not_serving("index", "the index server is no cluster: its URL begins with redis://") from error
         finally:
             if server is None:
-                await client.aclose()
+                with suppress(*LOST):
+                    await client.aclose()
 
     async def _use(self, view: View) -> None:
         if view == self._view and not self._redirected:
             return
         if self._view is not None and view.ranges != self._view.ranges:
             _log.info("index_cluster_changed", shards=len(view.primaries), epoch=view.epoch)
+            self._made()
         self._view, self._redirected = view, False
         owners: list[Server | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         for first, last, primary in view.ranges:

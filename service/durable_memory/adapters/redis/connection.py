@@ -8,7 +8,7 @@ Everything that goes through here may be repeated: reads, whole values, and scri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from redis import exceptions
@@ -42,7 +42,7 @@ class RedisConnection:
         self.settings: Final = settings or RedisSettings()
         self._route: Route | None = None
         self.connections = 0
-        """How many were made to servers that keep the data."""
+        """How many were made to servers that keep the data; and one more whenever another server took over keys."""
 
     async def open(self) -> None:
         """Find the servers, judge them and load the scripts. Idempotent.
@@ -71,16 +71,16 @@ class RedisConnection:
         """
         await self._require_open().check()
 
-    async def call(
+    def call(
         self, key: str, work: Work[T], *, timeout_seconds: float | None = None, changes_state: bool = False
-    ) -> T:
+    ) -> Awaitable[T]:
         """The result of `work` on the server of `key`, and of keys that share its hash tag. It may run several times.
 
         Raises: DEPENDENCY_UNAVAILABLE, at once while the server is left alone; OUTCOME_UNKNOWN instead if it
         `changes_state` and an attempt got no answer.
         """
         limit = self.settings.call_timeout_seconds if timeout_seconds is None else timeout_seconds
-        return await self._require_open().call(key, work, timeout_seconds=limit, changes_state=changes_state)
+        return self._require_open().call(key, work, timeout_seconds=limit, changes_state=changes_state)
 
     async def run(
         self, script: Script, keys: Sequence[str], arguments: Sequence[Argument], *, changes_state: bool = False

@@ -29,7 +29,10 @@ Work = Callable[[Client], Awaitable[T]]
 
 
 class Route(ABC):
-    """The servers behind one URL, from `open` to `close`. Belongs to the event loop that opened it."""
+    """The servers behind one URL, from `open` to `close`. Belongs to the event loop that opened it.
+
+    `made` is told of each new connection, and whenever keys are looked for on another server than before.
+    """
 
     moves: ClassVar[tuple[type[Exception], ...]] = ()
     """Answers after which another server may be the right one."""
@@ -69,9 +72,9 @@ class Route(ABC):
         """An attempt at the server has ended so. Which one to ask in the next attempt, out of turn."""
         return None
 
-    async def call(self, key: str, work: Work[T], *, timeout_seconds: float, changes_state: bool) -> T:
-        """See `RedisConnection.call`."""
-        return await self._attempts(
+    def call(self, key: str, work: Work[T], *, timeout_seconds: float, changes_state: bool) -> Awaitable[T]:
+        """See `RedisConnection.call`. No coroutine of its own: recalls pay for each at every turn of the loop."""
+        return self._attempts(
             lambda: self.server_of(key),
             lambda _, client: work(client),
             timeout_seconds=timeout_seconds,

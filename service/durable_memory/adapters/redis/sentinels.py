@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -50,7 +51,8 @@ class Sentinels:
 
     async def close(self) -> None:
         for client in self._clients:
-            await client.aclose()
+            with suppress(*LOST):
+                await client.aclose()
 
     async def primary(self) -> Told:
         """The latest that is known; one that is older than what was told before, only if most sentinels say so.
@@ -189,6 +191,7 @@ class SentinelRoute(Route):
             await found.close()
             raise
         left, self._primary = self.server_of(""), found
+        self._made()  # once more: whatever was verified since the first connection to it was still read from the other
         _log.warning("index_primary_changed", server=str(found.address), epoch=told.epoch)
         await left.close()
         return True
