@@ -145,8 +145,8 @@ class Connector:
             host=host.name or None,
             port=host.port,
             timeout=self._settings.connect_timeout_seconds,
-            # Whatever the URL or the environment says: what the server is, it is asked.
-            target_session_attrs=SessionAttribute.any,
+            # Whatever the URL says: what the server is, it is asked. The environment may name several, though.
+            target_session_attrs=SessionAttribute.any if host.name else SessionAttribute.primary,
             **options,
         )
         try:

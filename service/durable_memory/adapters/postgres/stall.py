@@ -53,7 +53,7 @@ class Stall:
 
     def begin(self) -> None:
         """A commit was not answered in time."""
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._connector.doubt()  # a primary that finishes no commit may be one that another has overtaken
             self._began = asyncio.get_running_loop().time()
             self._task = asyncio.ensure_future(self._run())
