@@ -175,12 +175,13 @@ def _checked_redis_url(url: SecretStr) -> SecretStr:
 class VectorSettings(_Group):
     """Where vectors are published, and when they are brought up to date.
 
-    With `redis_url` (`redis://` or `rediss://`) the index and its leases are on that server; an embedded store needs
-    none and keeps them in its own file. A namespace with an open semantic session is refreshed `refresh_delay_seconds`
-    after a change, unless its own schedule says otherwise. `budget_bytes` is the memory of this process for vectors.
-    `vector_format` is how they are stored: float16 takes half the room, and keeps three digits of a cosine. A recall in
-    mode AUTO waits for its semantic part `search_budget_seconds` at most, and no more than half of what its caller has
-    left; then it answers by words and says so.
+    With `redis_url` the index and its leases are on that Redis: `redis://host:6379/0`, the primary that Sentinels know,
+    `redis+sentinel://host:26379,host:26379/primary-name/0`, or a cluster, `redis+cluster://host:6379,host:6379`; with
+    `rediss` for TLS. An embedded store needs none and keeps them in its own file. A namespace with an open semantic
+    session is refreshed `refresh_delay_seconds` after a change, unless its own schedule says otherwise. `budget_bytes`
+    is the memory of this process for vectors. `vector_format` is how they are stored: float16 takes half the room, and
+    keeps three digits of a cosine. A recall in mode AUTO waits for its semantic part `search_budget_seconds` at most,
+    and no more than half of what its caller has left; then it answers by words and says so.
     """
 
     redis_url: Annotated[SecretStr, AfterValidator(_checked_redis_url)] | None = None
