@@ -179,13 +179,13 @@ class LeaseLife:
         if course.published(place) != before:
             course.late.append(f"the index has changed when a publication under fence {fence} arrived late")
         proxy.mend()
-        receipt = await succeeding
+        succeeded = await fence_of(succeeding)
         server.wake()
         came_through = await fence_of(refreshing)
         if came_through == fence:
             course.late.append(f"a refresh under fence {fence} came through although it was overtaken")
-        if receipt.fence <= fence:
-            course.late.append(f"the successor's receipt has fence {receipt.fence} after {fence}")
+        if succeeded <= fence:
+            course.late.append(f"the successor of fence {fence} came through under fence {succeeded}, or not at all")
 
     async def _slept(self, course: _Course, place: IndexedPlace, holder: int) -> None:
         """A holder that was stopped past its TTL wakes, and has its vectors by then: it publishes nothing."""
@@ -199,7 +199,7 @@ class LeaseLife:
         fence = course.fence(place)
         server.pause()
         proxy.rule = always
-        receipt = await place.refresh_when_free(1 - holder)
+        succeeded = await fence_of(asyncio.create_task(place.refresh_when_free(1 - holder)))
         after = course.published(place)
         server.wake()
         proxy.mend()
@@ -207,8 +207,8 @@ class LeaseLife:
         course.sleeps += 1
         if came_through == fence:
             course.slept.append(f"a refresh under fence {fence} came through although it was overtaken")
-        if receipt.fence <= fence:
-            course.slept.append(f"the successor's receipt has fence {receipt.fence} after {fence}")
+        if succeeded <= fence:
+            course.slept.append(f"the successor of fence {fence} came through under fence {succeeded}, or not at all")
         if course.published(place) != after:
             course.slept.append(f"the index has changed after the holder of fence {fence} woke")
 
