@@ -93,8 +93,9 @@ func failure(ctx context.Context, err error, tried attempted, headers ...metadat
 	state, _ := status.FromError(err)
 	code := state.Code()
 	info, retryAfter := details(state)
-	if info == nil && code == codes.Canceled && ctx.Err() == nil {
-		// A server that stops ends what has reached it in this way: an outage, not the caller's wish.
+	if info == nil && (code == codes.Internal || (code == codes.Canceled && ctx.Err() == nil)) {
+		// Canceled: a server that stops ends what has reached it in this way; it is not the caller's wish. Internal: a
+		// proxy whose server is gone resets what was being answered; the service gives its reason.
 		code = codes.Unavailable
 	}
 	made := &Error{

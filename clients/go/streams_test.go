@@ -60,12 +60,16 @@ func firstRevisions(t *testing.T, watch *durablememory.Watch, count int) []int64
 func TestAWatchGoesOnAfterItsLastChangeWhenItsStreamIsLost(t *testing.T) {
 	client, server := scriptedClient(t)
 	stopping := scripted.Answer{Replies: []proto.Message{changeAt(6)}, Code: codes.Canceled}
-	server.Answers(watchNamespace, lost(changeAt(5)), scripted.Reply(changeAt(5)), stopping, scripted.Reply(changeAt(6), changeAt(7)))
+	reset := scripted.Answer{Replies: []proto.Message{changeAt(6)}, Code: codes.Internal} // by a proxy whose server died
+	server.Answers(
+		watchNamespace,
+		lost(changeAt(5)), scripted.Reply(changeAt(5)), stopping, reset, scripted.Reply(changeAt(6), changeAt(7)),
+	)
 	watch := client.Watch(&durablememory.WatchOptions{After: &durablememory.ChangeToken{HistoryID: "h", NamespaceRevision: 4}})
 	for place, revision := range firstRevisions(t, watch, 3) {
 		equal(t, "revision", revision, int64(5+place))
 	}
-	for call, after := range []int64{4, 5, 5, 6} {
+	for call, after := range []int64{4, 5, 5, 6, 6} {
 		request := scripted.Request[*pb.WatchNamespaceRequest](t, server, watchNamespace, call)
 		equal(t, "after", request.GetAfterNamespaceRevision(), after)
 		equal(t, "history", request.GetHistoryId(), "h")

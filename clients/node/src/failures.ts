@@ -49,10 +49,11 @@ export interface Attempted {
 /** The error for a failed call. */
 export function errorOfCall(failed: ConnectError, attempted: Attempted): MemoryServiceError {
   const { info, retryAfterMs } = richDetails(failed);
-  let code = answered(failed) ? CODES[failed.code] : codeOfLoss(failed);
-  if (info === undefined && code === "CANCELLED") {
-    // A server that stops ends calls in this way: an outage. The caller's own wish never comes as a status; it rejects
-    // with the reason of the signal.
+  const isAnswer = answered(failed);
+  let code = isAnswer ? CODES[failed.code] : codeOfLoss(failed);
+  if (info === undefined && (code === "CANCELLED" || (code === "INTERNAL" && isAnswer))) {
+    // CANCELLED: a server that stops ends calls in this way; the caller's own wish never comes as a status, it rejects
+    // with the reason of the signal. INTERNAL: a proxy whose server is gone; the service gives its reason.
     code = "UNAVAILABLE";
   }
   const reason = info === undefined ? LOCAL_REASONS[code] : withoutPrefix(info.reason);

@@ -155,6 +155,7 @@ test("an import is sent once, and its error has the id to repeat it with", async
 for (const [what, loss] of Object.entries({
   "an outage": { refuse: Code.Unavailable, reason: "NOT_SERVING" },
   "a cut connection": "cut",
+  "a proxy that lost its server": { refuse: Code.Internal },
   "the end of its stream": undefined,
 } as const)) {
   test(`a watch goes on after ${what} without gap or repetition`, async () => {

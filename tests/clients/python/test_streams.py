@@ -19,6 +19,8 @@ WATCH = "RepositoryService.WatchNamespace"
 EXPORT, IMPORT = "TransferService.ExportNamespace", "TransferService.ImportNamespace"
 
 LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
+RESET = Refusal(grpc.StatusCode.INTERNAL)
+"""What a proxy makes of an answer whose server has died in the middle of it."""
 HEADER = repository_service_pb2.SnapshotResponse(header={"change_token": token(7), "statuses": [2]})
 NODE = repository_service_pb2.SnapshotResponse(node=node(content="茶"))
 
@@ -160,7 +162,7 @@ async def revisions(memory: MemoryClient, count: int, **options) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("end", [[], [LOST]])
+@pytest.mark.parametrize("end", [[], [LOST], [RESET]], ids=["ended", "lost", "reset"])
 async def test_a_lost_watch_goes_on_after_the_last_change_without_gap_or_repetition(
     end: list, service: FakeService, memory: MemoryClient
 ):

@@ -55,8 +55,9 @@ def error_of_call(error: grpc.RpcError, attempted: Attempted) -> MemoryServiceEr
     code = failed.code()
     headers = [*(failed.initial_metadata() or ()), *(failed.trailing_metadata() or ())]
     info, retry_after = _rich_details(headers)
-    if info is None and code is grpc.StatusCode.CANCELLED and attempted.unary:
-        # A server that stops ends what has reached it but was not begun in this way: an outage, not the caller's wish.
+    if info is None and (code is grpc.StatusCode.INTERNAL or (code is grpc.StatusCode.CANCELLED and attempted.unary)):
+        # CANCELLED: a server that stops ends what has reached it but was not begun in this way; it is not the caller's
+        # wish. INTERNAL: a proxy whose server is gone resets what was being answered; the service gives its reason.
         code = grpc.StatusCode.UNAVAILABLE
     if info is None:
         reason, metadata = _LOCAL_REASONS.get(code), {}
