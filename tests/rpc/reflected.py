@@ -29,10 +29,14 @@ class ReflectedRpc:
     def name(self) -> str:
         return f"{self.service}.{self.method}"
 
-    async def call(self, channel: grpc.aio.Channel, request: Any, key: str | None = None) -> list[Any]:
-        """The responses; of an endless stream the first. `key` is one of the credentials of the fixtures."""
+    async def call(
+        self, channel: grpc.aio.Channel, request: Any, key: str | None = None, *, token: str | None = None
+    ) -> list[Any]:
+        """The responses; of an endless stream the first. `key` is one of the credentials of the fixtures, `token` any
+        other bearer token."""
         path = f"/{PACKAGE}{self.service}/{self.method}"
-        metadata = None if key is None else (("authorization", f"Bearer {token_of(key)}"),)
+        bearer = token_of(key) if key is not None else token
+        metadata = None if bearer is None else (("authorization", f"Bearer {bearer}"),)
         serializers = {
             "request_serializer": self.request_class.SerializeToString,
             "response_deserializer": self.response_class.FromString,

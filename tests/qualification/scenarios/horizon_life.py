@@ -297,12 +297,6 @@ class Life:
         else:
             self.account.repeats.append("another command by an old request id is let through")
 
-    async def clear(self) -> None:
-        """Take out of the shared index what was put there."""
-        for memory in (self.memory, self.quiet, self.untouched):
-            await memory.set_schedule()
-            await wait_until_async(lambda: _cleared(memory), _WAIT_SECONDS, what="the partition is cleared")  # noqa: B023 - waited for here
-
     async def _kill(self, after: int) -> None:
         await asyncio.wait_for(self.recorder.sent(after), _WAIT_SECONDS)
         with self._timeline.span(Lane.FAULT, "kill -9 under the hosts of a day", key="clocked-server"):
@@ -400,13 +394,3 @@ async def covered(memory: MemoryClient) -> bool:
         return status.change_token.namespace_revision == 0
     active = await memory.snapshot(statuses=[NodeStatus.ACTIVE], omit_content=True).all()
     return status.published.live_count == len(active)
-
-
-async def _cleared(memory: MemoryClient) -> bool:
-    try:
-        await memory.clear_partition()
-    except MemoryServiceError as error:
-        if error.reason in ("LEASE_HELD", "LEASE_FENCED"):
-            return False
-        raise
-    return True

@@ -23,6 +23,7 @@ from durable_memory_client.values.transfer import record_of_line
 from tests.processes.polling import wait_until_async
 from tests.qualification.checks import horizon, kernel
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.observers.receipts import Repository
 from tests.qualification.recorder.history import Call, Fate, Outcome, by_command, fate
 from tests.qualification.report.results import Operations
 from tests.qualification.report.timeline import Lane
@@ -96,9 +97,9 @@ class LongHorizon:
         cluster = stage.cluster
         tenant = f"{stage.prefix}horizon-{stage.rng.getrandbits(32):08x}"
         database = tenant.replace("-", "_")
-        dsn = await cluster.postgres.primary.create_database(database, template="template0")
+        dsn = await cluster.postgres.primary.create_database(database)
+        await migrate(dsn)
         try:
-            await migrate(dsn)
             life = Life(
                 _ground(cluster, dsn),
                 rng=stage.rng,
@@ -113,10 +114,22 @@ class LongHorizon:
                 with stage.timeline.span(Lane.CHECK, "reading half a year"):
                     reading = await _read(life, cluster.canary)
                 await _judge(stage, life, reading)
-                await life.clear()
         finally:
+            await _forget(cluster, dsn)
             await cluster.postgres.primary.drop_database(database)
         stage.result.caveats += _CAVEATS
+
+
+async def _forget(cluster: Cluster, dsn: str) -> None:
+    """Take out of the index what a database that is about to go has there: nobody else would know whose it is."""
+    partitions = await Repository(dsn).partitions()
+    client = cluster.redis.client()
+    try:
+        for name in partitions:
+            if keys := [key async for key in client.scan_iter(f"dm:{{{name}}}:*")]:
+                await client.delete(*keys)
+    finally:
+        await client.aclose()
 
 
 def _ground(cluster: Cluster, dsn: str) -> Ground:
