@@ -1,0 +1,83 @@
+"""Plants each bug in turn and shows which checks catch it: `python -m tests.qualification.mutants [NAME ...]`.
+
+The rows that have to catch a bug are run over servers with it. A bug counts as caught only if a check of one of those
+rows says so; a scenario that merely breaks down has shown nothing. Exit code: 0 when every bug was caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.qualification.mutants.planted import ALL, PlantedBug, planted
+from tests.qualification.report.results import RowResult, Verdict
+from tests.qualification.run import Run
+
+_OUT: Final = Path("build") / "qualification-mutants"
+_MINUTES_OF_A_ROW: Final = 0.75
+_MOST_SEEDS: Final = 1_000_000
+_MOST_CHARACTERS: Final = 150
+_BY_NAME: Final = {bug.name: bug for bug in ALL}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.qualification.mutants",
+        description="Plants bugs in a copy of the service, and shows which checks catch them.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(_BY_NAME)} [default: all]")
+    parser.add_argument("--seed", type=int, help="the same seed breaks the same things [default: any]")
+    parser.add_argument("--out", type=Path, default=_OUT, help="the folder of the reports")
+    given = parser.parse_args(argv)
+    if unknown := sorted(set(given.names) - set(_BY_NAME)):
+        parser.error(f"there is no bug {', '.join(unknown)}; there are {', '.join(_BY_NAME)}")
+    seed = random.SystemRandom().randrange(_MOST_SEEDS) if given.seed is None else given.seed
+    bugs = [bug for bug in ALL if not given.names or bug.name in given.names]
+    return asyncio.run(_plant_all(bugs, seed, given.out))
+
+
+async def _plant_all(bugs: Sequence[PlantedBug], seed: int, out: Path) -> int:
+    missed = []
+    for bug in bugs:
+        _say(f"{bug.name}: {bug.what}")
+        caught = await _caught(bug, seed, out / bug.name)
+        if not caught:
+            missed.append(bug.name)
+            _say("      NOT CAUGHT")
+        for line in caught:
+            _say(f"      caught by {line}")
+    _say(f"{len(bugs) - len(missed)} of {len(bugs)} planted bugs were caught; seed {seed}, reports in {out}")
+    return 1 if missed else 0
+
+
+async def _caught(bug: PlantedBug, seed: int, out: Path) -> list[str]:
+    """The checks that caught it, each with the first thing that it said."""
+    with tempfile.TemporaryDirectory(prefix="durable-memory-mutant-") as folder:
+        root = planted(bug, Path(folder))
+        minutes = _MINUTES_OF_A_ROW * len(bug.rows)
+        report = await Run(seed, minutes, bug.rows, out, service_root=root).run()
+    return [line for result in report.results if result.row in bug.rows for line in _said(result)]
+
+
+def _said(result: RowResult) -> list[str]:
+    return [
+        f"row {result.row}, {finding.check}: {finding.problems[0][:_MOST_CHARACTERS]} ({len(finding.problems)} in all)"
+        for finding in result.findings
+        if finding.verdict is Verdict.FAIL and finding.problems
+    ]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
