@@ -107,6 +107,22 @@ def never_seen(seen: Iterable[PartitionSeen], receipts: Iterable[RecordedReceipt
     ]
 
 
+def lost_publications(seen: Sequence[PartitionSeen]) -> int:
+    """How often a history of the store begins without what the one before it had published last."""
+    last: dict[str, PartitionSeen] = {}
+    begun: set[tuple[str, str]] = set()
+    lost = 0
+    for one in seen:
+        before = last.get(one.partition)
+        begins = (one.partition, one.reign) not in begun
+        if begins and before is not None and before.published is not None:
+            revision = 0 if one.published is None else one.published.index_revision
+            lost += revision < before.published.index_revision
+        begun.add((one.partition, one.reign))
+        last[one.partition] = one
+    return lost
+
+
 def not_caught_up(statuses: Mapping[str, IndexStatus]) -> list[str]:
     """Some time after traffic has stopped, the index has all that is ACTIVE. `statuses`: by namespace."""
     found = []

@@ -16,6 +16,7 @@ from durable_memory_client.values.semantic import RefreshWork
 from tests.qualification.checks.index import (
     changed_identity,
     changed_vectors,
+    lost_publications,
     never_seen,
     not_caught_up,
     off_the_record,
@@ -108,6 +109,18 @@ def test_a_publication_whose_receipt_is_still_to_come_is_on_record_by_its_intent
     receipts = receipts_of(_published(store))[:1]
     assert off_the_record({PARTITION: store.seen[-1]}, receipts, [intent]) == []
     assert off_the_record({PARTITION: store.seen[-1]}, receipts, [replace(intent, pending=False)]) != []
+
+
+def test_what_a_history_of_the_store_begins_without_is_counted_once():
+    store = good()
+    kept = Store(reign="second", highest=3, published=store.published)
+    empty = Store(reign="third")
+    for later in (kept, empty):
+        later.look()
+    assert lost_publications([*store.seen, *kept.seen]) == 0
+    assert lost_publications([*store.seen, *empty.seen]) == 1
+    # The first primary wakes, and is one that was known.
+    assert lost_publications([*kept.seen, *empty.seen, *kept.seen, *empty.seen]) == 1
 
 
 def status(**changes) -> IndexStatus:

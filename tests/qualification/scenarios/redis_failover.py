@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from durable_memory_client import RecallMode
+from durable_memory_client import IndexStatus, RecallMode
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import Fate, Way, always
 from tests.qualification.checks import fencing, index, partitions, probes
@@ -28,7 +28,6 @@ from tests.qualification.faults.redis import (
     PrimaryKilled,
 )
 from tests.qualification.observers.leases import LeaseObserver
-from tests.qualification.observers.partition_seen import PartitionSeen
 from tests.qualification.observers.receipts import Floor, Record, Repository, namespace_key
 from tests.qualification.observers.stored_keys import stored_keys
 from tests.qualification.report.timeline import Lane
@@ -36,6 +35,8 @@ from tests.qualification.scenarios.endurance import endure
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace
 from tests.qualification.scenarios.recall_probe import RecallProbe
 from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic.callers import Rememberer, Reviser
+from tests.qualification.traffic.readers import Admitter, Recaller
 from tests.qualification.traffic.traffic import Traffic
 from tests.qualification.traffic.wording import SHARED_WORD
 
@@ -44,6 +45,11 @@ _ALWAYS_ANSWERED: Final = frozenset({"AUTO", "LEXICAL"})
 _LONGEST_RECALL_SECONDS: Final = 3.5
 """AUTO waits 2 s for vectors before it goes without them; the rest is for a busy machine."""
 
+_CALLERS: Final = (Rememberer, Reviser, Recaller, Recaller, Admitter)
+_PAUSE_SECONDS: Final = 0.6
+"""Slow enough for the model to keep up: what has no vector yet cannot be recalled wrongly by one."""
+
+_CAUGHT_UP_SECONDS: Final = 120.0
 _AFTER_SECONDS: Final = 15.0
 _PUBLISHED_SECONDS: Final = 20.0
 _REGRESSED: Final = "INDEX_REGRESSED"
@@ -130,8 +136,11 @@ class RedisFailover:
                 *(SILENT_OUTAGE, KILLED_OUTAGE, PrimaryFrozen()),
             ]
             async with RecallProbe(place) as probe:
-                traffic = Traffic(cluster, tenants, seed=stage.rng.random().hex())
+                seed = stage.rng.random().hex()
+                traffic = Traffic(cluster, tenants, seed=seed, kinds=_CALLERS, pause=_PAUSE_SECONDS)
                 await endure(stage, traffic, [Witnessed(fault, record) for fault in faults])
+            by_meaning = [one for one in traffic.history.answered if one.mode_used in ("HYBRID", "SEMANTIC")]
+            stage.result.figures["traffic_recalled_by_meaning"] = len(by_meaning)
             places = [place, *(await _places(stage, tenants))]
             await _rebuilt(stage, places)
             await _conclude(stage, observer, record, places)
@@ -150,7 +159,8 @@ def _revision(observer: LeaseObserver, place: IndexedPlace) -> int:
 async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     """Everything is lost when nobody writes: what comes back is what was there, and no text is sent anywhere."""
     cluster, proxy = stage.cluster, stage.cluster.embedding.proxy
-    before_status = [await place.caught_up() for place in places]
+    before_status = [await place.caught_up(_CAUGHT_UP_SECONDS) for place in places]
+    stage.found("the index catches up with what was written meanwhile", len(places), _behind(places, before_status))
     before = await _vectors(cluster)
     known = {(one.partition, one.position) for one in (await _read(cluster, places)).receipts}
     sent = 0
@@ -191,11 +201,11 @@ async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     )
     generations = [[one.generation.authority_digest for one in statuses] for statuses in (before_status, after_status)]
     stage.found("the generation is the same", len(generations), index.changed_identity(map(set, generations)))
-    stage.found(
-        "the index catches up",
-        len(places),
-        index.not_caught_up({place.tenant: status for place, status in zip(places, after_status, strict=True)}),
-    )
+    stage.found("the index catches up with what was lost", len(places), _behind(places, after_status))
+
+
+def _behind(places: Sequence[IndexedPlace], statuses: Sequence[IndexStatus]) -> list[str]:
+    return index.not_caught_up({place.tenant: status for place, status in zip(places, statuses, strict=True)})
 
 
 async def _found_again(place: IndexedPlace) -> None:
@@ -241,7 +251,7 @@ async def _conclude(stage: Stage, observer: LeaseObserver, record: _Record, plac
         cached,
         [f"{paid} texts were given to the provider, and {cached} vectors came of it"] if paid > cached else [],
     )
-    lost = lost_publications(seen)
+    lost = index.lost_publications(seen)
     stage.found("publications were lost, as was meant", lost, [] if lost else ["every publication survived"])
     figures = stage.result.figures
     figures["histories_of_the_store"] = len(observer.reigns)
@@ -256,22 +266,6 @@ async def _paid(cluster: Cluster, kept: Record, places: Sequence[IndexedPlace]) 
     repository = Repository(cluster.postgres.direct_dsn())
     cached = [len(await repository.vectors(place.key)) for place in places]
     return sum(one.work.get("provider_inputs", 0) for one in kept.receipts), sum(cached)
-
-
-def lost_publications(seen: Sequence[PartitionSeen]) -> int:
-    """How often a history of the store begins without what the one before it had published last."""
-    last: dict[str, PartitionSeen] = {}
-    begun: set[tuple[str, str]] = set()
-    lost = 0
-    for one in seen:
-        before = last.get(one.partition)
-        begins = (one.partition, one.reign) not in begun
-        if begins and before is not None and before.published is not None:
-            revision = 0 if one.published is None else one.published.index_revision
-            lost += revision < before.published.index_revision
-        begun.add((one.partition, one.reign))
-        last[one.partition] = one
-    return lost
 
 
 def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Probe]) -> None:
