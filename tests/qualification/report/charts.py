@@ -15,6 +15,7 @@ from tests.qualification.report.drawing import (
     duration,
     figure,
     nice_ceiling,
+    number,
     path,
     rule,
     short,
@@ -205,9 +206,21 @@ def _name_ends(picture: Picture, names: Sequence[tuple[float, str, str]], top: f
 
 
 def _shade_faults(picture: Picture, timeline: Timeline, top: float, bottom: float) -> None:
+    """Behind a chart, where anything was broken: one shape, since every chart has it."""
+    spans: list[list[float]] = []
     for event in events_of(timeline, Lane.FAULT, picture):
-        left, right = picture.along.x(event.began), picture.along.x(picture.end_of(event))
-        picture.parts.append(bar(left, top, max(right - left, 1), bottom - top, kind="shade"))
+        left = picture.along.x(event.began)
+        right = max(picture.along.x(picture.end_of(event)), left + 1.0)
+        if spans and left <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], right)
+        else:
+            spans.append([left, right])
+    if spans:
+        tall = number(bottom - top)
+        boxes = [
+            f"M{number(left)} {number(top)}h{number(right - left)}v{tall}H{number(left)}z" for left, right in spans
+        ]
+        picture.parts.append(f'<path d="{"".join(boxes)}" class="shade"/>')
 
 
 def _draw_axis(picture: Picture) -> None:

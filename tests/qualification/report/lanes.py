@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,7 @@ _LASTING: Final = frozenset({"running", "primary", "standby", "paused"})
 """States of processes: one that has not ended lasts. Anything else without an end took no time."""
 _KINDS: Final = {"standby": "quiet", "primary": "strong", "running": "quiet", "paused": "paused"}
 _STARTED: Final = "started"
+_PIXEL: Final = 1.6
 _HOLDERS: Final = 6
 """How many holders have a look of their own."""
 
@@ -103,7 +104,7 @@ def draw_faults(picture: Picture, timeline: Timeline) -> None:
     picture.y += 18
     for kind in list(by_kind)[:_MOST_KINDS]:
         picture.parts.append(name_of_line(picture.y + 11, kind))
-        for event in by_kind[kind]:
+        for event in _seen(picture, by_kind[kind]):
             left, right = _ends(picture, event)
             title = picture.title(event)
             picture.parts.append(bar(left, picture.y + 1, max(right - left, 3), 12, kind="fault", title=title))
@@ -127,7 +128,7 @@ def draw_processes(picture: Picture, timeline: Timeline) -> None:
         picture.y += 16
     for key in sorted(by_key):
         picture.parts.append(name_of_line(picture.y + 12, key))
-        for event in sorted(by_key[key], key=lambda event: picture.end_of(event) == event.began):
+        for event in sorted(_seen(picture, by_key[key]), key=lambda event: picture.end_of(event) == event.began):
             left, right = _ends(picture, event)
             kind = _KINDS.get(event.label, "busy")
             if right <= left:
@@ -159,7 +160,7 @@ def draw_leadership(picture: Picture, timeline: Timeline) -> None:
     picture.y += 16
     for key in sorted(chosen):
         picture.parts.append(name_of_line(picture.y + 11, key))
-        for event in by_partition[key]:
+        for event in _seen(picture, by_partition[key]):
             left, right = _ends(picture, event)
             kind = f"holder h{looks[_holder(event)] % _HOLDERS}"
             picture.parts.append(
@@ -192,6 +193,18 @@ def _holder(event: Event) -> str:
 
 def _holders(groups: Iterable[Sequence[Event]]) -> Sequence[str]:
     return list(dict.fromkeys(_holder(event) for events in groups for event in events))
+
+
+def _seen(picture: Picture, events: Iterable[Event]) -> Iterator[Event]:
+    """Without those that would lie within a pixel or two of one that is alike: hours have many."""
+    drawn: dict[str, float] = {}
+    for event in events:
+        left, right = _ends(picture, event)
+        kind = _holder(event) if event.lane is Lane.LEADERSHIP else event.label
+        if right < drawn.get(kind, -1.0) + _PIXEL:
+            continue
+        drawn[kind] = max(right, left)
+        yield event
 
 
 def _ends(picture: Picture, event: Event) -> tuple[float, float]:

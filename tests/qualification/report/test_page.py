@@ -13,7 +13,7 @@ from tests.qualification.report.page import page
 from tests.qualification.report.report import MOST_PROBLEMS, WITHHELD
 from tests.qualification.report.results import Finding
 from tests.qualification.report.sample import sample_report
-from tests.qualification.report.timeline import Lane, Sample, Series, Timeline
+from tests.qualification.report.timeline import Event, Lane, Sample, Series, Timeline
 
 _VOID = {"meta", "br"}
 
@@ -60,6 +60,17 @@ def test_ten_minutes_of_calls_fit_on_a_page_of_less_than_two_megabytes(shown: st
 
     assert calls > 25_000
     assert len(shown.encode()) < 2_000_000
+
+
+def test_hours_of_events_fit_too():
+    report = sample_report(seconds=4 * 3600.0, calls_per_second=2)
+    began = report.timeline.began
+    for number in range(40_000):
+        at = began + number * 0.3
+        held = Event(lane=Lane.LEADERSHIP, label=f"owner{number % 3} fence {number}", key="p", began=at, ended=at + 0.1)
+        report.timeline.events.append(held)
+
+    assert len(page(report).encode()) < 6_000_000
 
 
 def test_every_row_is_there_with_its_promise_and_verdict(shown: str):
