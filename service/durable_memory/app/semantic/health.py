@@ -75,6 +75,7 @@ class SemanticHealth:
         self._failures_seen = 0
         self._failed: EmbeddingError | None = None
         self._changed = asyncio.Event()
+        self._index_problem: str | None = None
         self.index_available = True
         self.embedder_available = True
 
@@ -145,15 +146,17 @@ class SemanticHealth:
     async def check(self, *, timeout_seconds: float) -> None:
         """Look at the index, at a provider in doubt, and at what was found unfit. Never raises."""
         self._changed.clear()
-        before = (self.index_available, self.embedder_available)
+        before = (self.index_available, self.embedder_available, self._index_problem)
         self.index_available = await self._index_answers(timeout_seconds)
         if self._current.value is not None:
             self.embedder_available = await self._embedder_answers()
         self._forget()
         if self.index_available:
             await self._look_again(timeout_seconds)
-        if before != (self.index_available, self.embedder_available):
-            told = {} if self.embedder_available or self._failed is None else self._failed.for_log
+        if before != (self.index_available, self.embedder_available, self._index_problem):
+            told = {} if self.embedder_available or self._failed is None else dict(self._failed.for_log)
+            if self._index_problem is not None:
+                told["index_problem"] = self._index_problem
             _log.info("semantic_dependencies", index=self.index_available, embedder=self.embedder_available, **told)
 
     async def wait(self, seconds: float) -> None:
@@ -168,9 +171,13 @@ class SemanticHealth:
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._index.check()
-        except (DomainError, TimeoutError):
-            return False
-        return True
+        except DomainError as error:
+            self._index_problem = error.message
+        except TimeoutError:
+            self._index_problem = "the look at the index took too long"
+        else:
+            self._index_problem = None
+        return self._index_problem is None
 
     async def _embedder_answers(self) -> bool:
         usage = self._embedder.usage

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic.health import REMEMBERED_SECONDS
-from durable_memory.domain.errors import DomainError, dependency_unavailable, not_serving
+from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, not_serving
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.unit.app.semantic.semantic_world import ABOUT_TEA, MONEY, RAIN, TEA
 from tests.unit.app.stores import Gate
@@ -218,3 +219,15 @@ async def test_the_state_tells_what_is_held_and_what_it_cost(semantic):
     assert (state.semantic.usage.calls, state.semantic.usage.inputs) == (2, 3)
     await semantic.answer("something else")
     assert state.semantic.usage.calls == 2  # a state does not change any more
+
+
+async def test_what_is_wrong_with_the_index_is_logged_when_it_is_found_and_when_it_changes(semantic):
+    with capture_logs() as logs:
+        for problem in ("no sentinel answers", "no sentinel answers", "a replica answers", None):
+            semantic.backing.index.before.clear()
+            if problem is not None:
+                error = DomainError(Reason.DEPENDENCY_UNAVAILABLE, problem, dependency="index")
+                semantic.backing.index.before["check"] = _fails(error)
+            assert await _check(semantic) is (problem is None)
+    told = [entry.get("index_problem") for entry in logs if entry["event"] == "semantic_dependencies"]
+    assert told == ["no sentinel answers", "a replica answers", None]
