@@ -66,6 +66,7 @@ class _Course:
     sleeps: int = 0
     late: list[str] = field(default_factory=list)
     lates: int = 0
+    refused: int = 0
     picked_up: list[float] = field(default_factory=list)
     not_picked_up: list[str] = field(default_factory=list)
     places: list[IndexedPlace] = field(default_factory=list)
@@ -262,7 +263,7 @@ class LeaseLife:
         figures["grants"] = len({one.lease.nonce for one in seen if one.lease is not None})
         figures["publications"] = publications
         figures["renewals_of_one_lease"] = course.renewals
-        figures["refused_late_publications"] = course.lates - len(course.late)
+        figures["late_publications_refused"] = course.refused
         figures["others_turned_away"] = course.turned_away
         if (taken_up := distribution(course.picked_up, "seconds")) is not None:
             stage.result.distributions["work_of_a_dead_holder_taken_up_after"] = taken_up

@@ -50,7 +50,9 @@ _PAUSE_SECONDS: Final = 0.6
 """Slow enough for the model to keep up: what has no vector yet cannot be recalled wrongly by one."""
 
 _CAUGHT_UP_SECONDS: Final = 120.0
-_AFTER_SECONDS: Final = 15.0
+_AFTER_SECONDS: Final = 1.0
+"""A gap that begins up to then is the fault's, however long it lasts; a later one may be the next one's."""
+
 _PUBLISHED_SECONDS: Final = 20.0
 _REGRESSED: Final = "INDEX_REGRESSED"
 
