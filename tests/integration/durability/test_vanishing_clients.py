@@ -13,10 +13,10 @@ from tests.processes.child import Child
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import TcpProxy
 from tests.processes.sessions import connections, nothing_is_held
-from tests.qualification.recorder.history import Outcome
+from tests.qualification.recorder.history import Outcome, Write
 from tests.qualification.recorder.recorder import Command
 from tests.qualification.traffic.tenancy import Tenancy, connect
-from tests.qualification.traffic.wording import text_of
+from tests.qualification.traffic.wording import digest_of, text_of
 
 _ROOT = Path(__file__).resolve().parents[3]
 _MOST_CONNECTIONS = 8 + 8 + 2
@@ -100,6 +100,7 @@ async def _write(tenancy: Tenancy, client: MemoryClient, request_id: str) -> Non
         request_id=request_id,
         send=lambda timeout: client.remember(text, request_id=request_id, timeout=timeout),
         text=text,
+        writes=(Write(expected=0, text=digest_of(text)),),
     )
     await tenancy.recorder.attempt(command)
 

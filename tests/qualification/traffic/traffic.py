@@ -41,11 +41,17 @@ EVERYTHING: Sequence[type[Caller]] = (
 
 WRITERS: Sequence[type[Caller]] = (Rememberer, Reviser, ChangeSetter, Proposer, CasRacer, Repeater)
 
+BY_MEANING: Sequence[type[Caller]] = (Rememberer, Reviser, Recaller, Recaller, Recaller)
+"""Few that write and many that recall, for namespaces whose vectors are to keep up; with `BY_MEANING_PAUSE_SECONDS`."""
+
 LEAST_RATE = 2.0
 """Answers per second, of all callers of all namespaces together, below which a run proves too little."""
 
 PAUSE_SECONDS = 0.2
-"""How long a caller rests between two things on the average, so that vectors can be made of what it writes."""
+"""How long a caller rests between two things on the average, so that it is not the machine that is tested."""
+
+BY_MEANING_PAUSE_SECONDS = 0.8
+"""A model makes some ten vectors per second on half a machine; who writes more is recalled by words alone."""
 
 _ATTEMPT_SECONDS = 2.0
 _REPEATED = 60
