@@ -19,6 +19,7 @@ from tests.qualification.faults.postgres import (
 )
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY
 from tests.qualification.scenarios.stage import Stage
 
 
@@ -73,3 +74,4 @@ class PostgresFailure:
 
 
 SCENARIO: Final = PostgresFailure()
+REGRESSIONS: Final = (READS_WITHOUT_STANDBY,)

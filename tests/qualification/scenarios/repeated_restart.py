@@ -7,6 +7,7 @@ from typing import Final
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled, ServerPaused
 from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.past_faults import WATCH_THROUGH_PROXY
 from tests.qualification.scenarios.stage import Stage
 
 _EPOCHS: Final = 10
@@ -33,3 +34,4 @@ class RepeatedRestart:
 
 
 SCENARIO: Final = RepeatedRestart()
+REGRESSIONS: Final = (WATCH_THROUGH_PROXY,)
