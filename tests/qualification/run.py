@@ -123,6 +123,7 @@ class Run:
             except asyncio.CancelledError:
                 for turn in turns[len(report.results) :]:
                     report.results.append(_result(turn, error="the run was ended before this was done"))
+                    self._say(line(report.results[-1]))
                 report.caveats.insert(0, "The run was ended before it was done.")
             await stand.end()
             await conclude(report, self._out, stand.traces(), self._say)
