@@ -130,12 +130,8 @@ class Life:
         self.rng = rng
         self._activity = activity
         self._timeline = timeline
-        self._server = ClockedServer(
-            self.clock,
-            ground.folder / f"{tenant}.log",
-            ground.settings,
-            service_root=ground.service_root,
-        )
+        self.log = ground.folder / f"{tenant}.log"
+        self._server = ClockedServer(self.clock, self.log, ground.settings, service_root=ground.service_root)
         self.memory, self.quiet, self.untouched = (
             MemoryClient(
                 self._server.address,

@@ -109,6 +109,7 @@ class LongHorizon:
                 activity=min(1.0, stage.seconds / _SECONDS_OF_BUSY_DAYS),
                 timeline=stage.timeline,
             )
+            cluster.further_logs.append(life.log)
             async with life:
                 await _live(life)
                 with stage.timeline.span(Lane.CHECK, "reading half a year"):
