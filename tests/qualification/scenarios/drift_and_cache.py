@@ -11,7 +11,7 @@ from tests.qualification.checks.index import changed_vectors
 from tests.qualification.checks.meaning import lost, misunderstood, outdated, paid_twice, worse_ranks
 from tests.qualification.checks.partitions import Belongings, foreign_records, strangers, unaccounted, vectors_of
 from tests.qualification.cluster.cluster import Cluster
-from tests.qualification.observers.receipts import Repository
+from tests.qualification.observers.receipts import Repository, namespace_key, partition_name
 from tests.qualification.observers.stored_keys import StoredKey, stored_keys
 from tests.qualification.scenarios.meanings import Meanings, node_id, refreshed
 from tests.qualification.scenarios.stage import Stage
@@ -61,13 +61,19 @@ class _Course:
             self.missing += lost(answers, kept, f"{when}, {mode}")
 
     async def look_at_partitions(self, when: str) -> dict[str, dict[str, bytes]]:
-        """Judge everything that the index's store holds, of whichever namespace; the vectors of all partitions."""
+        """Judge everything that the index's store holds, of whichever namespace; the vectors of this one's partition.
+
+        Those of namespaces that others have used before are made anew when somebody asks for them again.
+        """
         keys = await _keys(self.stage.cluster)
         owners = await _owners(self.stage.cluster)
         found = [*strangers(keys, owners), *foreign_records(keys, owners), *unaccounted(keys)]
         self.misplaced += [f"{when}: {problem}" for problem in found]
         self.keys += len(keys)
-        return vectors_of(keys)
+        status = await self.memory.get_index_status()
+        own = namespace_key(f"{self.stage.prefix}drift", "user-1", "default")
+        partition = partition_name(own, status.generation.authority_digest)
+        return {name: vectors for name, vectors in vectors_of(keys).items() if name == partition}
 
 
 class DriftAndCache:
@@ -133,6 +139,7 @@ class DriftAndCache:
             stage.result.operations.attempts["ActiveRecall", "ok"] += len(answers)
             course.moved += [f"{what}: {problem}" for problem in worse_ranks(before, answers, right)]
             there = await course.look_at_partitions(what)
+            course.other += [] if there else [f"{what}: the namespace has no vectors"]
             vectors.update(vectors or there)  # the first build anew has none that nobody needs any more
             course.other += [f"{what}: {problem}" for problem in changed_vectors(vectors, there)]
 
