@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,16 +81,25 @@ def compared_with_another(calls: Iterable[Call], changes: Iterable[ChangeSet]) -
     return found
 
 
-def never_won(races: Iterable[Contest], changes: Iterable[ChangeSet], processes: Collection[str]) -> list[str]:
-    """Each process wins one of the races: none of them is always the slower one, and none never began."""
+def winners(contested: Iterable[Contest], changes: Iterable[ChangeSet]) -> Counter[str]:
+    """How many of them each process won."""
     made = _made(changes)
-    winners = {
+    return Counter(
         attempts[0].process
-        for race in races
-        for key, attempts in race.contenders.items()
-        if Place(race.place.node_id, race.place.revision + 1) in made.get(key, ())
-    }
-    return [f"{process} never won" for process in sorted(set(processes) - winners)]
+        for contest in contested
+        for key, attempts in contest.contenders.items()
+        if Place(contest.place.node_id, contest.place.revision + 1) in made.get(key, ())
+    )
+
+
+def absent(races: Sequence[Contest], changes: Iterable[ChangeSet], processes: Collection[str]) -> list[str]:
+    """Each process takes part in a race, and it is not always the same one that wins."""
+    present = {attempts[0].process for race in races for attempts in race.contenders.values()}
+    found = [f"{process} took part in no race" for process in sorted(set(processes) - present)]
+    won = winners(races, changes)
+    if len(won) < 2:
+        found.append(f"of {len(races)} races all that were won were won by {', '.join(won) or 'nobody'}")
+    return found
 
 
 def _made(changes: Iterable[ChangeSet]) -> Mapping[Key, Collection[Place]]:

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from durable_memory_client import ChangeSet, Citation, Namespace, NodeChange, NodeStatus
 from tests.qualification.checks.contention import (
     Place,
+    absent,
     compared_with_another,
     contests,
-    never_won,
+    winners,
     winners_that_are_not_one,
 )
 from tests.qualification.recorder.history import Call, Outcome, Write
@@ -78,7 +79,6 @@ def test_a_race_with_one_winner_has_no_problems():
     assert contest.is_race
     assert winners_that_are_not_one([contest], listed(("a", 2))) == []
     assert compared_with_another(RACE, listed(("a", 2))) == []
-    assert never_won([contest], listed(("a", 2)), ["one"]) == []
 
 
 def test_commands_of_one_process_or_at_different_times_are_no_race():
@@ -123,5 +123,15 @@ def test_a_command_that_was_applied_to_another_revision_than_it_named_is_found()
     assert compared_with_another(calls, changes) == ["ReviseMemory b named revision 1 of node, and made 3"]
 
 
-def test_a_process_that_never_wins_is_found():
-    assert never_won(contests(RACE), listed(("a", 2)), ["one", "two"]) == ["two never won"]
+def test_a_process_that_takes_part_in_no_race_is_found():
+    races = contests([*RACE, revise("c", "two", named=2), refused("d", "one", named=2, began=0.5)])
+    changes = listed(("a", 2), ("c", 3))
+    assert winners(races, changes) == {"one": 1, "two": 1}
+    assert absent(races, changes, ["one", "two"]) == []
+    assert absent(races, changes, ["one", "three", "two"]) == ["three took part in no race"]
+
+
+def test_races_that_one_process_always_wins_are_found():
+    races = contests(RACE)
+    assert absent(races, listed(("a", 2)), ["one", "two"]) == ["of 1 races all that were won were won by one"]
+    assert absent(races, [], ["one"]) == ["of 1 races all that were won were won by nobody"]

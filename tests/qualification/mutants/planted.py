@@ -118,6 +118,18 @@ LOOKUP_AFTER_COMPARE: Final = PlantedBug(
     edits=[Edit("adapters/postgres/transacting.py", _LOOKUP, _LOOKUP_LAST)],
     rows=[1],
 )
+REVISION_COMPARE_LOOSENED: Final = PlantedBug(
+    name="revision_compare_loosened",
+    what="a change set is applied to a node that has left the revision which it names",
+    edits=[
+        Edit(
+            "domain/staging.py",
+            "elif node.revision != operation.expected_revision:",
+            "elif node.revision < operation.expected_revision:",
+        )
+    ],
+    rows=[2],
+)
 HITS_NOT_RECHECKED: Final = PlantedBug(
     name="hits_not_rechecked",
     what="what the index finds is a hit, whether or not it is ACTIVE and says the same now",
@@ -133,5 +145,6 @@ ALL: Final = (
     ACKNOWLEDGED_BEFORE_COMMIT,
     COMMIT_NOT_DURABLE,
     LOOKUP_AFTER_COMPARE,
+    REVISION_COMPARE_LOOSENED,
     HITS_NOT_RECHECKED,
 )

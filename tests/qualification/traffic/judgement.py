@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from durable_memory_client import ChangeSet, MemoryNamespace, Node, UsageSummary, WatchedChange
-from tests.qualification.checks import kernel
+from tests.qualification.checks import contention, kernel
 from tests.qualification.checks import recall as recalls
 from tests.qualification.model.nodes import NodesModel
 from tests.qualification.model.replay import Replay
@@ -74,6 +74,7 @@ def judge(history: History, kept: Kept, texts: Mapping[Key, str] | None = None) 
         _finding("the chain of digests is whole", len(changes), kernel.broken_chain(changes)),
         _finding("revisions follow real time", acknowledged, kernel.out_of_order(calls)),
         _finding("one compare-and-set winner", acknowledged, kernel.several_winners(calls)),
+        _finding("what is named is what is compared", len(changes), contention.compared_with_another(calls, changes)),
         _finding("conflicts have a cause", len(calls), kernel.nobody_won(calls)),
         _finding("no defect was reported", len(calls), kernel.defects(calls)),
         _finding("one history", len(calls), kernel.several_histories(calls, history.revisions_read)),
