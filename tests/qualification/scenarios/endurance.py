@@ -65,9 +65,15 @@ class _SoFar:
 
 
 def traffic_on(stage: Stage, place: str = "") -> Traffic:
-    """Of every kind, in two tenants that are named after `place`, at a rate at which vectors are made in time."""
-    tenants = [f"{stage.prefix}-{place}{name}" for name in ("a", "b")]
-    return Traffic(stage.cluster, tenants, seed=stage.rng.random().hex(), pause=PAUSE_SECONDS)
+    """Of every kind in one tenant, and by meaning in another; they are named after `place`."""
+    everything, by_meaning = (f"{stage.prefix}-{place}{name}" for name in ("everything", "meaning"))
+    return Traffic(
+        stage.cluster,
+        [everything, by_meaning],
+        seed=stage.rng.random().hex(),
+        pause=PAUSE_SECONDS,
+        by_meaning=[by_meaning],
+    )
 
 
 async def judge(stage: Stage, traffic: Traffic) -> None:

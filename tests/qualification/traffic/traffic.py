@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Protocol, Self
@@ -22,7 +22,7 @@ from typing import Protocol, Self
 from durable_memory_client import MemoryClient
 from tests.processes.polling import wait_until_async
 from tests.qualification.checks import assumptions
-from tests.qualification.recorder.history import History, Outcome, merged
+from tests.qualification.recorder.history import History, Outcome, Recalled, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Operations
@@ -77,6 +77,9 @@ class Traffic:
     All that they do follows from `seed`, but for what happens at the same time. `timeout` is the deadline of an
     attempt in seconds. The figures of `least_rate` and `pause` are at their defaults above. Namespaces are to be
     fresh: what others have written is a finding.
+
+    Tenants that are in `by_meaning` have the callers and the pause of that name instead. Then the others are indexed
+    only when somebody asks for it, lest the model have no time, and `check` insists on recalls by meaning.
     """
 
     def __init__(
@@ -92,8 +95,10 @@ class Traffic:
         timeout: float | None = _ATTEMPT_SECONDS,
         pause: float = PAUSE_SECONDS,
         least_rate: float = LEAST_RATE,
+        by_meaning: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
+        self._by_meaning = frozenset(by_meaning)
         self._places = [(tenant, scope) for tenant in tenants for scope in scopes]
         self._seed = str(seed)
         self._kinds = tuple(kind for kind in kinds for _ in range(callers))
@@ -115,6 +120,8 @@ class Traffic:
         try:
             for tenant, scope in self._places:
                 self.tenancies.append(await self._tenancy(tenant, scope))
+                if self._by_meaning and tenant not in self._by_meaning:
+                    await self.tenancies[-1].memory.set_schedule()
         except BaseException:
             await self._stack.aclose()
             raise
@@ -196,6 +203,8 @@ class Traffic:
         self._kept = [kept for _, kept in judged]
         for finding in together([findings for findings, _ in judged]):
             found(finding.check, finding.looked_at, finding.problems)
+        if self._by_meaning:
+            found("recalls by meaning are among them", sum(map(is_by_meaning, history.answered)), [])
 
     def _assumptions(self, history: History) -> list[str]:
         assert self.ended is not None
@@ -235,14 +244,19 @@ class Traffic:
         tenancy = Tenancy(
             clients,
             seed=f"{self._seed}/{place}",
-            kinds=self._kinds,
+            kinds=BY_MEANING if tenant in self._by_meaning else self._kinds,
             timeout=self._timeout,
             recorder=recorder,
             canary=self._cluster.canary,
-            pause=self._pause,
+            pause=BY_MEANING_PAUSE_SECONDS if tenant in self._by_meaning else self._pause,
         )
         self._stack.push_async_callback(tenancy.close)
         return tenancy
+
+
+def is_by_meaning(recalled: Recalled) -> bool:
+    """Whether vectors were searched for the answer."""
+    return recalled.mode_used in ("SEMANTIC", "HYBRID") and not recalled.degradation
 
 
 def _acknowledged_since(history: History, began: float) -> int:
