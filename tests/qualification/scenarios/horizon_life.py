@@ -221,8 +221,9 @@ class Life:
         if day % 7 == 0:
             await asyncio.gather(*(host.week(day // 30) for host in self._hosts))
             await self._assemble()
+        if day % 42 == 0:
             # Otherwise time jumps on under every refresh there is.
-            await wait_until_async(lambda: covered(self.memory), _WAIT_SECONDS, what="the index covers a week")
+            await wait_until_async(lambda: covered(self.memory), _WAIT_SECONDS, what="the index covers six weeks")
         if day % 30 == 0:
             await asyncio.gather(*(host.month() for host in self._hosts))
             await self._remember_the_present()

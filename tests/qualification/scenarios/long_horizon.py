@@ -39,7 +39,7 @@ _AT_ONCE: Final = 8
 """How many readings are under way at a time."""
 
 _SECONDS_PER_HOST: Final = 20.0
-_SECONDS_OF_BUSY_DAYS: Final = 90.0
+_SECONDS_OF_BUSY_DAYS: Final = 120.0
 """From how many seconds on hosts do something every day."""
 
 _CITATIONS_READ: Final = 250
