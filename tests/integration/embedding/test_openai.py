@@ -7,7 +7,6 @@ import logging
 import socket
 import struct
 import traceback
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -16,7 +15,7 @@ import pytest
 
 from durable_memory.adapters.embedding.inputs import InputForm
 from durable_memory.adapters.openai import OpenAIEmbedder, OpenAISettings
-from durable_memory.adapters.runtime import ManualClock, SystemClock, SystemIds
+from durable_memory.adapters.runtime import SystemClock, SystemIds
 from durable_memory.ports.embedder import ConnectionTrouble, EmbeddingError, EmbeddingFailure
 from tests.fixture_embedder import DIMENSION, floats, numbers_of
 from tests.processes.embedding_provider import (
@@ -34,50 +33,6 @@ from tests.processes.polling import wait_until_async
 
 _KEY = "sk-hunter2"
 _TEXT = "the vault opens at seven"
-
-
-class _Pauses:
-    """Takes the place of sleeping: notes how long, and moves the clock."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self.seconds: list[float] = []
-        self._clock = clock
-
-    async def __call__(self, seconds: float) -> None:
-        self.seconds.append(seconds)
-        self._clock.advance(timedelta(seconds=seconds))
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
-
-
-@pytest.fixture
-def pauses(clock) -> _Pauses:
-    return _Pauses(clock)
-
-
-@pytest.fixture
-async def provider() -> AsyncIterator[EmbeddingProvider]:
-    async with EmbeddingProvider() as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-async def make(provider, clock, pauses):
-    """Embedders for the provider, by what their settings have that is not usual; closed with the test."""
-    made: list[OpenAIEmbedder] = []
-
-    def make(**settings) -> OpenAIEmbedder:
-        usual = {"base_url": provider.base_url, "model": "m", "api_key": _KEY}
-        embedder = OpenAIEmbedder(OpenAISettings(**(usual | settings)), clock=clock, ids=SystemIds(), sleep=pauses)
-        made.append(embedder)
-        return embedder
-
-    yield make
-    for embedder in made:
-        await embedder.close()
 
 
 @pytest.fixture
@@ -456,33 +411,6 @@ async def test_a_question_does_not_outwait_its_deadline(make, provider, pauses):
     assert failed.value.failure is EmbeddingFailure.RATE_LIMITED
     assert len(provider.calls) == 2
     assert sum(pauses.seconds) < 5
-
-
-async def test_a_provider_that_keeps_failing_is_left_alone_then_tried_once(make, provider, clock):
-    embedder = make(attempts=1)
-    await embedder.open()
-    provider.usually = says(500)
-    for _ in range(5):
-        await _failure(embedder)
-    made = len(provider.calls)
-    error = await _failure(embedder)
-    assert error.failure is EmbeddingFailure.CIRCUIT_OPEN
-    assert embedder.usage.failures[EmbeddingFailure.CIRCUIT_OPEN] == 1
-    assert len(provider.calls) == made
-
-    clock.advance(timedelta(seconds=11))
-    provider.usually = answers()
-    await embedder.embed_passages([_TEXT])
-    assert len(provider.calls) == made + 1
-
-
-async def test_the_call_that_opens_the_circuit_says_what_happened_and_not_that_it_opened(make, provider):
-    embedder = make(attempts=10)
-    await embedder.open()
-    provider.usually = says(502)
-    error = await _failure(embedder)
-    assert (error.failure, error.status) == (EmbeddingFailure.UNREACHABLE, 502)
-    assert len(provider.calls) == 6
 
 
 async def test_a_redirect_is_not_followed(embedder, provider):

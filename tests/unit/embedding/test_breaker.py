@@ -15,19 +15,19 @@ _ILL = EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True, status=503)
 class _Provider:
     def __init__(self) -> None:
         self.clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
-        self.breaker = CircuitBreaker(self.clock, failures=3, open_seconds=10, max_open_seconds=30)
+        self.breaker = CircuitBreaker(self.clock, failures=3)
         self.calls = 0
 
-    def call(self, error: BaseException | None = None) -> None:
-        with self.breaker.call():
+    def call(self, error: BaseException | None = None, *, telling: bool = True) -> None:
+        with self.breaker.call(telling=telling):
             self.calls += 1
             if error is not None:
                 raise error
 
-    def fail(self, times: int, error: EmbeddingError = _ILL) -> None:
+    def fail(self, times: int, error: EmbeddingError = _ILL, *, telling: bool = True) -> None:
         for _ in range(times):
             with pytest.raises(EmbeddingError) as failed:
-                self.call(error)
+                self.call(error, telling=telling)
             assert failed.value is error
 
     def is_left_alone(self) -> bool:
@@ -138,6 +138,37 @@ def test_a_provider_that_limits_the_rate_or_refuses_an_input_is_well(provider, e
 def test_a_provider_without_a_usable_answer_is_not(provider, error):
     provider.fail(3, error)
     assert provider.is_left_alone()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True),
+        EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True, status=504),
+        EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=True, status=408),
+    ],
+)
+def test_that_calls_which_need_long_take_too_long_tells_nothing(provider, error):
+    provider.fail(2)
+    provider.fail(5, error, telling=False)
+    assert not provider.breaker.is_open
+    provider.fail(1)
+    assert provider.breaker.is_open, "nor that it is well"
+
+
+def test_what_else_they_fail_with_counts(provider):
+    provider.fail(3, telling=False)
+    assert provider.is_left_alone()
+
+
+def test_no_such_call_is_the_one_that_tries(provider):
+    provider.fail(3)
+    provider.wait(11)
+    with pytest.raises(EmbeddingError) as refused:
+        provider.call(telling=False)
+    assert refused.value.failure is EmbeddingFailure.CIRCUIT_OPEN
+    assert not provider.is_left_alone()
+    provider.call(telling=False)
 
 
 def test_it_says_what_it_was_opened_by_and_keeps_no_frame_of_it(provider):

@@ -1,12 +1,20 @@
-"""The circuit breaker: a provider that keeps failing is left alone for a while, then tried with a single call."""
+"""The circuit breaker: a provider that keeps failing is left alone for a while, then tried with a single call.
+
+What many texts at once show is how slow a provider is, not that it is away: one that is given batches too large for its
+pace may answer a question in time all the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from durable_memory.ports.runtime import Clock
+
+_TOO_LATE: Final = frozenset({408, 504})
+"""How a gateway answers for a provider that did not answer in time."""
 
 
 class CircuitBreaker:
@@ -17,7 +25,7 @@ class CircuitBreaker:
     """
 
     def __init__(
-        self, clock: Clock, *, failures: int = 5, open_seconds: float = 10.0, max_open_seconds: float = 300.0
+        self, clock: Clock, *, failures: int = 5, open_seconds: float = 10.0, max_open_seconds: float = 30.0
     ) -> None:
         self._clock = clock
         self._allowed = failures
@@ -35,12 +43,18 @@ class CircuitBreaker:
         return self._open_until is not None
 
     @contextmanager
-    def call(self) -> Iterator[None]:
-        """Around one real call. Raises: EmbeddingError (CIRCUIT_OPEN) instead of letting it begin."""
-        trial = self._admit()
+    def call(self, *, telling: bool = True) -> Iterator[None]:
+        """Around one real call. Raises: EmbeddingError (CIRCUIT_OPEN) instead of letting it begin.
+
+        `telling`: a provider that is well would answer it in time. That another one took too long is no failure, and
+        no such call is the one that tries.
+        """
+        trial = self._admit(telling=telling)
         try:
             yield
         except EmbeddingError as error:
+            if _is_too_late(error) and not telling:
+                raise  # nothing was learnt
             if _tells_of_illness(error):
                 self._last = error.bare()
                 self._fail(trial)
@@ -52,11 +66,11 @@ class CircuitBreaker:
             raise
         self._succeed()
 
-    def _admit(self) -> bool:
+    def _admit(self, *, telling: bool) -> bool:
         if self._open_until is None:
             return False
         left = self._open_until - self._clock.monotonic()
-        if left > 0 or self._trying:
+        if left > 0 or self._trying or not telling:
             raise EmbeddingError(
                 EmbeddingFailure.CIRCUIT_OPEN,
                 retryable=True,
@@ -89,3 +103,7 @@ def _tells_of_illness(error: EmbeddingError) -> bool:
     if error.failure is EmbeddingFailure.REFUSED:
         return not error.about_input
     return error.failure is not EmbeddingFailure.RATE_LIMITED
+
+
+def _is_too_late(error: EmbeddingError) -> bool:
+    return error.failure is EmbeddingFailure.TIMEOUT or error.status in _TOO_LATE

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PROVIDER: Final = "openai"
 
 _PROBE: Final = "dimension"
+_KNOCK: Final = "health"
 _PASSING: Final = frozenset({EmbeddingFailure.RATE_LIMITED, EmbeddingFailure.UNREACHABLE})
 _INLINE_BYTES: Final = 65_536
 """Longer answers are read by another thread: a megabyte of numbers holds the event loop for tens of milliseconds."""
@@ -90,6 +91,8 @@ class OpenAIEmbedder:
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
         generation = self._opened()
+        if self._breaker.is_open:
+            await self._knock()
         inputs = [self._settings.form.passage(text) for text in texts]
         runs = enumerate(
             batches(inputs, max_texts=self._settings.batch_max_texts, max_bytes=self._settings.batch_max_bytes)
@@ -114,6 +117,14 @@ class OpenAIEmbedder:
         generation = self._opened()
         (vector,) = await self._send([self._settings.form.query(text)], generation.dimension, query=True)
         return vector
+
+    async def _knock(self) -> None:
+        """Find out whether the provider is back. A batch may take a minute for it, in which no question could try."""
+        try:
+            await self.embed_query(_KNOCK)
+        except EmbeddingError:
+            if self._breaker.is_open:
+                raise
 
     def _opened(self) -> Generation:
         if self._generation is None:
@@ -152,7 +163,7 @@ class OpenAIEmbedder:
             try:
                 await self._wait_if_told_to(ends)
                 async with self._turn(ends, query=query):
-                    return await self._attempt(texts, dimension, ends)
+                    return await self._attempt(texts, dimension, ends, query=query)
             except EmbeddingError as error:
                 self._meter.failed(error.failure)
                 circuit_opened = error.failure is EmbeddingFailure.CIRCUIT_OPEN and last is not None
@@ -163,12 +174,12 @@ class OpenAIEmbedder:
         last.endpoint = address_of(settings.base_url)
         raise last
 
-    async def _attempt(self, texts: Sequence[str], dimension: int | None, ends: float) -> list[Vector]:
+    async def _attempt(self, texts: Sequence[str], dimension: int | None, ends: float, *, query: bool) -> list[Vector]:
         endpoint = self._endpoint
         if endpoint is None:  # closed meanwhile
             raise EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=False)
-        with self._breaker.call():
-            timeout = min(self._settings.call_timeout_seconds, ends - self._clock.monotonic())
+        timeout = min(self._settings.call_timeout_seconds, ends - self._clock.monotonic())
+        with self._breaker.call(telling=self._is_telling(timeout, query=query)):
             self._meter.called(texts)
             try:
                 body = await endpoint.embeddings(texts, timeout_seconds=timeout)
@@ -181,6 +192,17 @@ class OpenAIEmbedder:
                 vectors, tokens = self._read(body, len(texts), dimension)
             self._meter.billed(tokens)
             return vectors
+
+    def _is_telling(self, timeout: float, *, query: bool) -> bool:
+        """Whether a provider that is well would answer this call in time.
+
+        It would answer the opening text, and a question that has half of its time left after waiting for its turn.
+        Passages may be more than it can do in time, and a question would be answered all the same.
+        """
+        if not query:
+            return self._generation is None
+        settings = self._settings
+        return timeout >= min(settings.call_timeout_seconds, settings.query_timeout_seconds) / 2
 
     def _read(self, body: bytes, count: int, dimension: int | None) -> tuple[list[Vector], int]:
         """The vectors, and how many tokens they cost."""
