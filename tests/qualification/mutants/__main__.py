@@ -1,7 +1,7 @@
 """Plants each bug in turn and shows which checks catch it: `python -m tests.qualification.mutants [NAME ...]`.
 
-The rows that have to catch a bug are run over servers with it. A bug counts as caught only if a check of one of those
-rows says so; a scenario that merely breaks down has shown nothing. Exit code: 0 when every bug was caught.
+The rows that have to catch a bug are run over servers with it. A bug counts as caught only if a check that is about it
+says so; a scenario that breaks down, or is slow, has shown nothing. Exit code: 0 when every bug was caught.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ async def _caught(bug: PlantedBug, seed: int, out: Path) -> list[str]:
         root = planted(bug, Path(folder))
         minutes = _MINUTES_OF_A_ROW * len(bug.rows)
         report = await Run(seed, minutes, bug.rows, out, service_root=root).run()
-    return [line for result in report.results if result.row in bug.rows for line in _said(result)]
+    return [line for result in report.results if result.row in bug.rows for line in _said(bug, result)]
 
 
-def _said(result: RowResult) -> list[str]:
+def _said(bug: PlantedBug, result: RowResult) -> list[str]:
     return [
         f"row {result.row}, {finding.check}: {finding.problems[0][:_MOST_CHARACTERS]} ({len(finding.problems)} in all)"
         for finding in result.findings
-        if finding.verdict is Verdict.FAIL and finding.problems
+        if finding.check in bug.checks and finding.verdict is Verdict.FAIL and finding.problems
     ]
 
 

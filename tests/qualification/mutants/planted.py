@@ -26,12 +26,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedBug:
-    """`rows` are those of the table that have to go red with it."""
+    """`rows` are those of the table that have to go red with it, by one of `checks` at least.
+
+    A row that goes red by anything else has shown that something is odd, and not that it knows this bug.
+    """
 
     name: str
     what: str
     edits: Sequence[Edit]
     rows: Sequence[int]
+    checks: Sequence[str]
 
 
 class StaleEditError(Exception):
@@ -96,6 +100,7 @@ FENCE_COMPARE_REMOVED: Final = PlantedBug(
     what="the publish script takes whatever fence it is given",
     edits=[Edit("adapters/redis/scripts/publish.lua", _PUBLISH_COMPARES, "")],
     rows=[3],
+    checks=["a late publication is refused by its fence", "one holder at a time, and fences that rise"],
 )
 ACKNOWLEDGED_BEFORE_COMMIT: Final = PlantedBug(
     name="acknowledged_before_commit",
@@ -105,18 +110,21 @@ ACKNOWLEDGED_BEFORE_COMMIT: Final = PlantedBug(
         Edit("adapters/postgres/transacting.py", _COMMITS, _COMMITS_LATER),
     ],
     rows=[1],
+    checks=["acknowledged writes are kept", "acknowledged node revisions are kept", "change tokens are not stale"],
 )
 COMMIT_NOT_DURABLE: Final = PlantedBug(
     name="commit_not_durable",
     what="a commit waits neither for the disk nor for the standby",
     edits=[Edit("adapters/postgres/pool.py", '"synchronous_commit": "on"', '"synchronous_commit": "off"')],
     rows=[5],
+    checks=["acknowledged writes are kept", "nothing is acknowledged, and everything can be read"],
 )
 LOOKUP_AFTER_COMPARE: Final = PlantedBug(
     name="lookup_after_compare",
     what="a request id is looked up after the revisions have been compared",
     edits=[Edit("adapters/postgres/transacting.py", _LOOKUP, _LOOKUP_LAST)],
     rows=[1],
+    checks=["repetitions get the first answer", "refused writes are not there"],
 )
 REVISION_COMPARE_LOOSENED: Final = PlantedBug(
     name="revision_compare_loosened",
@@ -129,6 +137,7 @@ REVISION_COMPARE_LOOSENED: Final = PlantedBug(
         )
     ],
     rows=[2],
+    checks=["exactly one winner per revision", "what is named is what is compared", "one compare-and-set winner"],
 )
 HITS_NOT_RECHECKED: Final = PlantedBug(
     name="hits_not_rechecked",
@@ -138,6 +147,14 @@ HITS_NOT_RECHECKED: Final = PlantedBug(
         Edit("app/semantic/search.py", "same = text_digest(embedded_text(node)) == record.text_digest", "same = True"),
     ],
     rows=[8],
+    checks=["no outdated meaning is found"],
+)
+NAMESPACE_NOT_CHECKED: Final = PlantedBug(
+    name="namespace_not_checked",
+    what="a credential opens every tenant's namespace, whatever it was made for",
+    edits=[Edit("domain/caller.py", "if allowed is not None and given not in allowed:", "if allowed == frozenset():")],
+    rows=[10],
+    checks=["a foreign namespace is denied"],
 )
 
 ALL: Final = (
@@ -147,4 +164,5 @@ ALL: Final = (
     LOOKUP_AFTER_COMPARE,
     REVISION_COMPARE_LOOSENED,
     HITS_NOT_RECHECKED,
+    NAMESPACE_NOT_CHECKED,
 )

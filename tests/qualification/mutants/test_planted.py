@@ -2,10 +2,13 @@
 
 import compileall
 import filecmp
+from pathlib import Path
 
 import pytest
 
 from tests.qualification.mutants.planted import ALL, SERVICE_ROOT, Edit, PlantedBug, StaleEditError, planted
+
+HERE = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
@@ -21,7 +24,14 @@ def test_a_bug_can_be_planted_and_changes_what_it_names_alone(bug: PlantedBug, t
         assert compileall.compile_file(root / "durable_memory" / path, quiet=1)
 
 
+@pytest.mark.parametrize("bug", ALL, ids=lambda bug: bug.name)
+def test_what_is_to_catch_a_bug_is_the_name_of_a_check(bug: PlantedBug):
+    harness = "".join(path.read_text() for folder in ("scenarios", "traffic") for path in (HERE / folder).glob("*.py"))
+    assert bug.checks
+    assert [check for check in bug.checks if f'"{check}"' not in harness] == []
+
+
 def test_an_edit_whose_place_is_gone_is_refused(tmp_path):
-    gone = PlantedBug(name="gone", what="", edits=[Edit("main.py", "no such text", "")], rows=[1])
+    gone = PlantedBug(name="gone", what="", edits=[Edit("main.py", "no such text", "")], rows=[1], checks=[])
     with pytest.raises(StaleEditError, match=r"gone: main.py has the text to replace 0 times"):
         planted(gone, tmp_path)
