@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import partial
@@ -22,6 +22,7 @@ from durable_memory.app.defects import exception_types, frames
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.refresh import Granted, RefreshProgress, RefreshService
+from durable_memory.app.semantic.repeated_failures import RepeatedFailures
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.embedder import EmbeddingError
@@ -46,6 +47,8 @@ _BY_HAND_SECONDS: Final = 60.0
 
 _DETAILS: Final = ("after", "status", "trouble", "expected_dimension", "received_dimension")
 """What a provider's failure is told by, beside its name."""
+
+_LOOK: Final = "look"
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -85,7 +88,8 @@ class _Counts:
     failures: int = 0
     last_error: str = ""
     last_error_at: datetime | None = None
-    failing: bool = field(default=False)
+    look_failed: bool = False
+    refresh_failed: bool = False
 
 
 class Maintenance:
@@ -114,6 +118,7 @@ class Maintenance:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._backoff: OrderedDict[str, _Backoff] = OrderedDict()
         self._counts = _Counts()
+        self._failures = RepeatedFailures(clock)
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -143,7 +148,7 @@ class Maintenance:
     def _phase(self) -> MaintenancePhase:
         if self._loop is None or self._loop.done():
             return MaintenancePhase.STOPPED
-        if self._counts.failing:
+        if self._counts.look_failed or self._counts.refresh_failed:
             return MaintenancePhase.FAILING
         return MaintenancePhase.REFRESHING if self._running else MaintenancePhase.IDLE
 
@@ -153,7 +158,8 @@ class Maintenance:
             try:
                 await self._look()
             except Exception as error:  # noqa: BLE001 - on record, whatever it is: nobody else would look again
-                self._failed(_as_failure(error))
+                self._counts.look_failed = True
+                self._failed(_LOOK, _as_failure(error))
 
     async def _look(self) -> None:
         room = self._workers - len(self._running)
@@ -173,6 +179,8 @@ class Maintenance:
             partition = Partition(item.namespace, item.authority_digest)
             self._begin(partition, partial(self._is_due_since, partition, now))
         await self._rebuild()
+        self._counts.look_failed = False
+        self._well(_LOOK)
 
     def _passed_over(self) -> int:
         """How many may be due and do not begin now."""
@@ -262,12 +270,14 @@ class Maintenance:
             if failure.reason is Reason.LEASE_HELD:
                 self._put_off(partition.name, _HELD_SECONDS, self._failures_of(partition.name))
                 return
-            self._failed(failure)
+            self._counts.refresh_failed = True
+            self._failed(_refresh_of(partition), failure)
             self._back_off(partition.name, failure)
             await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(failure)))
         else:
             self._health.rebuilt(partition)
-            self._counts.failing = False
+            self._counts.refresh_failed = False
+            self._well(_refresh_of(partition))
             self._backoff.pop(partition.name, None)
         self._counts.runs += 1
 
@@ -277,16 +287,32 @@ class Maintenance:
         except DomainError as error:
             # Fenced: somebody has begun after it, whose run is the later one and tells how the partition stands.
             if error.reason is not Reason.LEASE_FENCED:
-                self._failed(error)
+                self._counts.refresh_failed = True
+                self._failed(_record_of(partition), error)
+        else:
+            self._well(_record_of(partition))
 
-    def _failed(self, error: DomainError) -> None:
+    def _failed(self, source: str, error: DomainError) -> None:
+        """`source`: which part of the work it was. Every failure is counted, and the log told of few of the same."""
+        cause = describe_failure(error)
         self._counts.failures += 1
-        self._counts.failing = True
-        self._counts.last_error = describe_failure(error)
+        self._counts.last_error = cause
         self._counts.last_error_at = self._clock.now()
         behind = error.__cause__
         told = behind.for_log if isinstance(behind, EmbeddingError) else {}
-        _log.warning("semantic_maintenance_failed", reason=error.reason.value, **_causes(error.metadata), **told)
+        facts = {"reason": error.reason.value, **_causes(error.metadata), **told}
+        defects = exception_types(behind) if error.reason is Reason.INTERNAL else []
+        trouble = self._failures.met(source, ":".join((cause, *defects)), facts)
+        if trouble is None:
+            return
+        if behind is not None and defects:
+            _log.error("semantic_maintenance_defect", exceptions=defects, frames=frames(behind))
+        _log.warning("semantic_maintenance_failed", times=trouble.times, **facts)
+
+    def _well(self, source: str) -> None:
+        for trouble in self._failures.well(source):
+            seconds = round(self._clock.monotonic() - trouble.since, 3)
+            _log.info("semantic_maintenance_works_again", failures=trouble.times, seconds=seconds, **trouble.facts)
 
     def _back_off(self, name: str, error: DomainError) -> None:
         failures = self._failures_of(name)
@@ -310,12 +336,21 @@ async def _unreported(progress: RefreshProgress) -> None:
     """Nobody waits for the progress of a scheduled refresh."""
 
 
+def _refresh_of(partition: Partition) -> str:
+    return f"refresh {partition.name}"
+
+
+def _record_of(partition: Partition) -> str:
+    return f"record {partition.name}"
+
+
 def _as_failure(error: Exception) -> DomainError:
     """What is no refusal of ours is a defect: its details are for the log alone."""
     if isinstance(error, DomainError):
         return error
-    _log.error("semantic_maintenance_defect", exceptions=exception_types(error), frames=frames(error))
-    return DomainError(Reason.INTERNAL, "a defect, of which the log has the details")
+    failure = DomainError(Reason.INTERNAL, "a defect, of which the log has the details")
+    failure.__cause__ = error
+    return failure
 
 
 def _causes(metadata: Mapping[str, str]) -> dict[str, str]:
