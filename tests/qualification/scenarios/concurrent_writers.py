@@ -118,6 +118,10 @@ class ConcurrentWriters:
             _judge_places(course, {port: calls - calls_before.get(port, 0) for port, calls in calls_after.items()})
             await _refresh(course, observer)
             await _judge_index(course, observer)
+        stage.result.caveats.append(
+            "While processes write, few refreshes publish: how many is up to how fast the model of this machine is. "
+            "Those that race to publish do so afterwards."
+        )
 
 
 def _workers(stage: Stage, place: IndexedPlace, folder: Path) -> list[WorkerProcess]:
