@@ -43,13 +43,18 @@ def by_fault(
 ) -> Mapping[str, Sequence[float]]:
     """The worst gap from each fault's beginning to `after` seconds past its end, by the fault's label.
 
-    `until` is when traffic stopped.
+    What lasts into the next fault is its own from there on. `until` is when traffic stopped.
     """
+    faults = sorted((event for event in events if event.lane is Lane.FAULT), key=lambda event: event.began)
     gaps: dict[str, list[float]] = defaultdict(list)
-    for event in events:
-        if event.lane is Lane.FAULT and event.began < until:
-            ended = event.began if event.ended is None else event.ended
-            gaps[event.label].append(worst_gap(successes, event.began, min(ended + after, until)))
+    for event in faults:
+        if event.began >= until:
+            break
+        ended = event.began if event.ended is None else event.ended
+        following = min((other.began for other in faults if other.began >= ended and other is not event), default=until)
+        end = min(ended + after, until, following)
+        cut = [*successes[: bisect.bisect_left(successes, end)], end] if end == following < until else successes
+        gaps[event.label].append(worst_gap(cut, event.began, end))
     return gaps
 
 

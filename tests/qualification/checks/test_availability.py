@@ -41,6 +41,16 @@ def test_each_fault_has_its_gap_and_those_that_are_too_long_are_found():
     ]
 
 
+def test_what_lasts_into_the_next_fault_is_that_ones_from_there_on():
+    events = [
+        Event(lane=Lane.FAULT, label="kill", began=10.0, ended=12.0),
+        Event(lane=Lane.FAULT, label="promote", began=13.0, ended=15.0),
+        Event(lane=Lane.FAULT, label="and, at the same time", began=14.0, ended=16.0),
+    ]
+    gaps = availability.by_fault([9.0, 12.5, 20.0], events, after=10.0, until=30.0)
+    assert gaps == {"kill": [2.5], "promote": [7.0], "and, at the same time": [6.0]}
+
+
 def test_only_what_succeeded_and_changes_nodes_counts_as_a_write():
     story = Story()
     story.remember("n", "one")
