@@ -173,10 +173,11 @@ class LeaseLife:
             held.let_go()
             answer = await asyncio.wait_for(held.answer, _STEP_SECONDS)
             course.lates += 1
-            if not answer.startswith(_FENCED):
-                course.late.append(
-                    f"a publication under fence {fence}, after a higher one, was answered {answer[:8]!r}"
-                )
+            if answer.startswith(_FENCED):
+                course.refused += 1
+            else:
+                said = f"was answered {answer[:8]!r}"
+                course.late.append(f"a publication under fence {fence}, after a higher one, {said}")
         if course.published(place) != before:
             course.late.append(f"the index has changed when a publication under fence {fence} arrived late")
         proxy.mend()

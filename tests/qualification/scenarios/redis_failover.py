@@ -69,10 +69,11 @@ class PublicationLost:
     def available(self, cluster: Cluster) -> bool:
         return all(node.is_running for node in cluster.redis.nodes)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         with cluster.timeline.span(Lane.FAULT, self.name):
             primary = await cluster.redis.promote_losing_writes(self._publication)
             await cluster.redis.rejoin(primary)
+        return 1
 
     async def _publication(self) -> None:
         before = _revision(self._observer, self._place)
@@ -93,14 +94,15 @@ class Witnessed:
     def available(self, cluster: Cluster) -> bool:
         return self._fault.available(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         before = await self._record.read(cluster)
         self._record.floors.append((time.monotonic(), before.floors))
-        await self._fault.inject(cluster, rng)
+        struck = await self._fault.inject(cluster, rng)
         after = await self._record.read(cluster)
         self._record.looks += 1
         self._record.problems += fencing.vanished_records(before.receipts, after.receipts)
         self._record.problems += fencing.fallen_floors(before.floors, after.floors)
+        return struck
 
 
 @dataclass(slots=True)
@@ -147,6 +149,10 @@ class RedisFailover:
             await _rebuilt(stage, places)
             await _conclude(stage, observer, record, places)
         _judge_probes(stage, place, probe.probes)
+        stage.result.caveats.append(
+            "The sentinels call a primary down after 2 s, which is about half of the time without recall by meaning; "
+            "a deployment's own setting comes in its place."
+        )
 
 
 async def _places(stage: Stage, tenants: Sequence[str]) -> list[IndexedPlace]:
