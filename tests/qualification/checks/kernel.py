@@ -180,7 +180,7 @@ def changed_answers(calls: Sequence[Call]) -> list[str]:
         found += [
             f"{_name(key)} was acknowledged, and then refused ({call.reason})"
             for call in attempts
-            if call.is_verdict and call.began > acknowledged_at
+            if call.is_final and call.began > acknowledged_at
         ]
     return found
 

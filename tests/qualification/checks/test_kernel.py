@@ -214,10 +214,23 @@ def test_another_history_is_found():
         ([refused("a", 0, "NOT_SERVING"), unknown("a", 2)], Fate.UNKNOWN),
         ([refused("a", 0, "NOT_SERVING")], Fate.REFUSED),
         ([unknown("a", 0), refused("a", 2)], Fate.REFUSED),
+        ([unknown("a", 0), refused("a", 2, "INVALID_FIELD")], Fate.UNKNOWN),
+        ([unknown("a", 0), refused("a", 2, "PERMISSION_DENIED")], Fate.UNKNOWN),
+        ([unknown("a", 0), refused("a", 2, "SEMANTIC_UNAVAILABLE")], Fate.UNKNOWN),
+        ([unknown("a", 0), refused("a", 2, "A_REASON_OF_TOMORROW")], Fate.UNKNOWN),
+        ([refused("a", 0, "INVALID_FIELD")], Fate.REFUSED),
     ],
 )
 def test_the_fate_of_a_command_follows_from_all_its_attempts(attempts, expected):
     assert fate(attempts) is expected
+
+
+def test_what_was_acknowledged_may_not_be_refused_for_any_reason_of_its_own():
+    for reason in ("REVISION_CONFLICT", "INVALID_FIELD", "PERMISSION_DENIED"):
+        assert problems([ok("a", 1, 0), refused("a", 3, reason)], history("a")) == [
+            f"Remember a was acknowledged, and then refused ({reason})"
+        ]
+    assert problems([ok("a", 1, 0), refused("a", 3, "OVERLOADED")], history("a")) == []
 
 
 def watched(*steps: tuple[str, dict[str, int], dict[str, int]]) -> list[WatchedChange]:

@@ -94,6 +94,7 @@ def hits_of(recall: Recall) -> tuple[RecalledHit, ...]:
             valid_from=hit.citation.namespace_revision,
             content_digest=hit.citation.content_digest,
             text=digest_of(hit.content),
+            by_meaning=hit.semantic is not None,
         )
         for hit in recall.hits
     )

@@ -15,8 +15,27 @@ Key: TypeAlias = tuple[str, str]
 """Method and request id: what identifies a command in its namespace."""
 
 
-_BEFORE_THE_LOOKUP = frozenset({"NOT_SERVING", "DEPENDENCY_UNAVAILABLE", "OVERLOADED", "RATE_LIMITED"})
-"""Refusals that do not look at the request id, so that they say nothing about other attempts."""
+AWAY = frozenset(
+    {
+        *("NOT_SERVING", "DEPENDENCY_UNAVAILABLE", "OUTCOME_UNKNOWN", "OVERLOADED", "RATE_LIMITED"),
+        *("DEADLINE_EXCEEDED", "UNAVAILABLE", "CANCELLED"),
+    }
+)
+"""Reasons, and statuses without one, that say where the service is and nothing of what it was asked."""
+
+_AFTER_THE_LOOKUP = frozenset(
+    {
+        *("REVISION_CONFLICT", "REVISION_NOT_FOUND", "CHANGE_SET_EMPTY", "NAMESPACE_TOO_LARGE"),
+        *("NODE_NOT_FOUND", "NODE_ALREADY_EXISTS", "NODE_FROZEN", "INVALID_TRANSITION", "RELATION_INVALID"),
+        *("SESSION_NOT_FOUND", "SESSION_CLOSED", "BINDING_DRIFT"),
+        *("RUN_NOT_FOUND", "RUN_ENDED", "RUN_IDENTITY_CONFLICT", "EVENT_ID_REUSED"),
+        "IDEMPOTENCY_KEY_REUSED",
+    }
+)
+"""Refusals of commands that the service decides on only when it has not found the request id, whatever the method.
+
+Others may come before that: a field, a limit, evidence or a role is also looked at where the request is read, and a
+recall by meaning is settled before its session is opened."""
 
 
 class Outcome(Enum):
@@ -96,9 +115,15 @@ class Call:
 
     @property
     def is_verdict(self) -> bool:
-        """Whether it was refused for what it asked. The request id is looked up first, so this speaks of the command:
-        no attempt before it was applied."""
-        return self.outcome is Outcome.REFUSED and self.reason not in _BEFORE_THE_LOOKUP
+        """Whether it was refused for a reason that is decided after the request id was looked up. So this speaks of the
+        command: no attempt before it was applied."""
+        return self.outcome is Outcome.REFUSED and self.reason in _AFTER_THE_LOOKUP
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it was refused for what it asked, whenever that was looked at: another attempt is refused as well.
+        If an attempt before it is in doubt, the command stays so, but for a verdict."""
+        return self.outcome is Outcome.REFUSED and self.reason not in AWAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +148,8 @@ class RecalledHit:
     content_digest: str
     """As the citation says it."""
     text: str
+    by_meaning: bool = False
+    """Whether the search by meaning found it, with a score of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +189,22 @@ class Begun:
     incarnation: str
     context_id: str
     outcome: str
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunTwice:
+    """A run id that was begun by the process that had it open for certain, as `incarnation` since `opened`."""
+
+    began: float
+    ended: float
+    session_id: str
+    run_id: str
+    incarnation: str
+    opened: float
+    got: str = ""
+    """The incarnation that the answer names; empty if it was refused, or is not known."""
+    reason: str = ""
     process: str = ""
 
 
@@ -210,7 +253,7 @@ class Process:
     pid: int
 
 
-Record: TypeAlias = Process | Call | Reading | Recalled | Begun | Recorded | Resumed
+Record: TypeAlias = Process | Call | Reading | Recalled | Begun | BegunTwice | Recorded | Resumed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -222,6 +265,7 @@ class History:
     readings: list[Reading] = field(default_factory=list)
     recalls: list[Recalled] = field(default_factory=list)
     begun: list[Begun] = field(default_factory=list)
+    begun_twice: list[BegunTwice] = field(default_factory=list)
     recorded: list[Recorded] = field(default_factory=list)
     resumed: list[Resumed] = field(default_factory=list)
 
@@ -237,10 +281,16 @@ class History:
                 self.recalls.append(record)
             case Begun():
                 self.begun.append(record)
+            case BegunTwice():
+                self.begun_twice.append(record)
             case Recorded():
                 self.recorded.append(record)
             case Resumed():
                 self.resumed.append(record)
+
+    def copy(self) -> History:
+        """What is known now, in lists that stay as they are."""
+        return History(**{one.name: list(getattr(self, one.name)) for one in fields(self)})
 
     @property
     def answered(self) -> list[Recalled]:

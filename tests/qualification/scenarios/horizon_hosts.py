@@ -330,7 +330,7 @@ class Host:
             call, answer = await self._recorder.attempt(command, ATTEMPT_SECONDS)
             if answer is not None:
                 return answer
-            if call.is_verdict:
+            if call.is_final:
                 self._notes.refused.append(f"{method} {request_id} was refused: {call.reason}")
                 return None
             await self._memory.wait_until_ready(_READY_SECONDS)

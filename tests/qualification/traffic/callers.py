@@ -167,7 +167,7 @@ class Caller:
         for attempts in itertools.count(1) if insist else range(1, _REPEATS_AT_MOST):
             call, answer = await self._recorder.attempt(command, self._timeout)
             self.last, self.last_attempts = call, attempts
-            if answer is not None or call.is_verdict:
+            if answer is not None or call.is_final:
                 return answer
             await self._reach.again()
             if not insist and self.rng.random() < 0.5:

@@ -62,5 +62,5 @@ class Repeater(Caller):
             await self._recorder.read(lambda: self.memory.get_change_token(timeout=self._timeout), caller=self.name)
             return
         call, answer = await self._recorder.attempt(self.rng.choice(known), self._timeout, by=self.name)
-        if answer is None and not call.is_verdict:
+        if answer is None and not call.is_final:
             await self._reach.again()
