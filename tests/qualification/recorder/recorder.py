@@ -7,13 +7,14 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from durable_memory_client import ChangeToken, MemoryServiceError, MemoryUnavailableError, Recall
 from tests.qualification.recorder.answers import Answer, effect_of, hits_of, stands
 from tests.qualification.recorder.history import (
     Begun,
+    BegunTwice,
     Call,
     Fate,
     History,
@@ -236,7 +237,7 @@ class Recorder:
         )
         return token
 
-    def keep(self, record: Begun | Recorded | Resumed) -> None:
+    def keep(self, record: Begun | BegunTwice | Recorded | Resumed) -> None:
         """Note something else that a caller was told."""
         self._keep(replace(record, process=self._process))
 
@@ -257,8 +258,13 @@ class Recorder:
 
     def with_fate(self, wanted: Fate) -> Sequence[Command]:
         """The commands of which this is known."""
-        attempts_of = by_command(self.calls_so_far())
-        return [self._commands[key] for key, attempts in attempts_of.items() if fate(attempts) is wanted]
+        return [self._commands[key] for key in _keys_with(self.calls_so_far(), wanted)]
+
+    async def in_doubt(self) -> Sequence[Command]:
+        """The commands of which nobody knows what became of them. Looked for beside the event loop, which may carry
+        what others wait for."""
+        keys = await asyncio.to_thread(_keys_with, self.calls_so_far(), Fate.UNKNOWN)
+        return [self._commands[key] for key in keys]
 
     def _count(self) -> None:
         self._sent += 1
@@ -293,6 +299,10 @@ class Recorder:
             if write is not None and write.status == "ACTIVE" and write.text in (None, digest):
                 self.questions.append(Question(node_id=made.node_id, digest=digest, text=command.text))
         del self.questions[:-_MEMORABLE]
+
+
+def _keys_with(calls: Iterable[Call], wanted: Fate) -> Sequence[Key]:
+    return [key for key, attempts in by_command(calls).items() if fate(attempts) is wanted]
 
 
 def _answered(recalled: Recalled, answer: Recall) -> Recalled:

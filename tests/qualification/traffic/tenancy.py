@@ -11,7 +11,7 @@ from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
 from tests.qualification.checks.kernel import problems
-from tests.qualification.recorder.history import Fate, History, Key, Outcome
+from tests.qualification.recorder.history import History, Key, Outcome
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Finding
 from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Reach, Rememberer, Reviser
@@ -160,18 +160,20 @@ class Tenancy:
         known = self._listed[-1].namespace_revision if self._listed else 0
         token = await self.memory.get_change_token()
         self._listed += await self._list(after=known)
-        found = problems(calls, self._listed, readings, later=self.recorder.calls_so_far())
-        if len(self._listed) < token.namespace_revision:
-            found.append(f"{len(self._listed)} change sets are listed at namespace revision {token.namespace_revision}")
+        listed, later = list(self._listed), self.recorder.calls_so_far()
+        # Beside the event loop, which may carry every line of a cluster: it is not to look dead meanwhile.
+        found = await asyncio.to_thread(problems, calls, listed, readings, later=later)
+        if len(listed) < token.namespace_revision:
+            found.append(f"{len(listed)} change sets are listed at namespace revision {token.namespace_revision}")
         return found
 
     async def settle(self, timeout: float = 30.0) -> None:
         """Repeat what is in doubt until its outcome is known. Raises: WaitTimeoutError."""
 
         async def settled() -> bool:
-            for command in self.recorder.with_fate(Fate.UNKNOWN):
+            for command in await self.recorder.in_doubt():
                 await self.recorder.attempt(command, by=_AFTERWARDS)
-            return not self.recorder.with_fate(Fate.UNKNOWN)
+            return not await self.recorder.in_doubt()
 
         await wait_until_async(settled, timeout, what="everything is known")
 
@@ -189,9 +191,10 @@ class Tenancy:
         if self._follower is not None:
             token = await self.memory.get_change_token()
             await self._follower.caught_up(token.namespace_revision)
-            watched = self._follower.changes
+            watched = list(self._follower.changes)
         kept = await read_all(self.memory, watched)
-        return judge(self.history, kept, self.recorder.texts), kept
+        found = await asyncio.to_thread(judge, self.history.copy(), kept, self.recorder.texts)
+        return found, kept
 
     async def check_everything(self) -> None:
         """Whether the whole of the namespace is what its callers know. Nobody writes meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -122,9 +123,10 @@ async def check_workers(
 
     Their latencies and revisions go to `timeline`. What they know, and what the namespace is.
     """
-    history = merged(worker.history() for worker in workers)
+    # Beside the event loop, which may carry every line of a cluster.
+    history = await asyncio.to_thread(lambda: merged([worker.history() for worker in workers]))
     kept = await read_all(memory)
-    for finding in judge(history, kept):
+    for finding in await asyncio.to_thread(judge, history, kept):
         found(finding.check, finding.looked_at, finding.problems)
     if timeline is not None:
         feed(timeline, history, f"{memory.ref.tenant}/{memory.ref.scope}")
