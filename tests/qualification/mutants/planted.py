@@ -156,6 +156,47 @@ NAMESPACE_NOT_CHECKED: Final = PlantedBug(
     rows=[10],
     checks=["a foreign namespace is denied"],
 )
+NAMES_LIKE_OTHERS: Final = PlantedBug(
+    name="names_like_others",
+    what="names of tenants are compared without their blanks and their case",
+    edits=[
+        Edit(
+            "domain/caller.py",
+            "if allowed is not None and given not in allowed:",
+            "if allowed is not None and given.strip().lower() not in allowed:",
+        )
+    ],
+    rows=[10],
+    checks=["no tenant by a name like it"],
+)
+CACHE_SHARED: Final = PlantedBug(
+    name="cache_shared",
+    what="whoever embeds a text finds the vector that another namespace has paid for",
+    edits=[
+        Edit(
+            "adapters/postgres/sql/semantic_records.sql",
+            "WHERE namespace_key = $1 AND model_digest = $2 AND text_digest = ANY ($3::bytea[]);",
+            "WHERE $1::bytea IS NOT NULL AND model_digest = $2 AND text_digest = ANY ($3::bytea[]);",
+        )
+    ],
+    rows=[10],
+    checks=["no vector of another is there before"],
+)
+ARCHIVED_SILENTLY: Final = PlantedBug(
+    name="archived_silently",
+    what="a memory that hardly matters any more is archived by a change of something else",
+    edits=[
+        Edit(
+            "domain/staging.py",
+            "            labels=dict(sorted(labels.items())),\n        )\n\n    # Relations",
+            "            labels=dict(sorted(labels.items())),\n"
+            "            status=NodeStatus.ARCHIVED if (operation.importance or 1) < 0.05 else after.status,\n"
+            "        )\n\n    # Relations",
+        )
+    ],
+    rows=[6],
+    checks=["no ACTIVE memory ended unasked"],
+)
 
 ALL: Final = (
     FENCE_COMPARE_REMOVED,
@@ -165,4 +206,7 @@ ALL: Final = (
     REVISION_COMPARE_LOOSENED,
     HITS_NOT_RECHECKED,
     NAMESPACE_NOT_CHECKED,
+    NAMES_LIKE_OTHERS,
+    CACHE_SHARED,
+    ARCHIVED_SILENTLY,
 )
