@@ -161,9 +161,14 @@ class Story:
         )
 
 
-def hit(node_id: str, revision: int, valid_from: int, text: str) -> RecalledHit:
+def hit(node_id: str, revision: int, valid_from: int, text: str, *, by_meaning: bool = False) -> RecalledHit:
     return RecalledHit(
-        node_id=node_id, revision=revision, valid_from=valid_from, content_digest=content_digest(text), text=text
+        node_id=node_id,
+        revision=revision,
+        valid_from=valid_from,
+        content_digest=content_digest(text),
+        text=text,
+        by_meaning=by_meaning,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from durable_memory_client import ChangeSet, NodeRevision, UsageSummary
 from tests.qualification.checks.kernel import stale_readings
@@ -28,6 +29,7 @@ from tests.qualification.recorder.history import (
 )
 
 _BY_WORDS = frozenset({"LEXICAL", "HYBRID"})
+_BY_MEANING = frozenset({"SEMANTIC", "HYBRID"})
 
 
 def wrong_items(recalls: Iterable[Recalled], replay: Replay) -> list[str]:
@@ -60,31 +62,36 @@ def impossible_items(recalls: Iterable[Recalled], model: NodesModel) -> list[str
 
 
 def missing_items(recalls: Iterable[Recalled], model: NodesModel, replay: Replay) -> list[str]:
-    """What a question names is found, if it was there for certain: by the callers' knowledge, or at that revision."""
-    found = []
-    for recall in recalls:
-        if not is_covered(recall):
-            continue
-        returned = {(hit.node_id, hit.revision) for hit in recall.hits}
-        node_id = recall.asked_node
-        known = model.certain(node_id, recall.began, recall.ended)
-        if known is not None and _is_asked(recall, known.status, known.text):
-            if (node_id, known.revision) not in returned:
-                found.append(f"{_said(recall)} misses {node_id}, which was ACTIVE at revision {known.revision}")
-            continue
-        kept = replay.at(node_id, recall.revision)
-        if kept is not None and _is_asked(recall, kept.status, kept.text) and (node_id, kept.revision) not in returned:
-            found.append(
-                f"{_said(recall)} misses {node_id}, which was ACTIVE at revision {kept.revision} by the history"
-            )
-    return found
+    """What a question names by its own word is found, if it was there for certain: by the callers' knowledge, or at
+    that revision."""
+    return [problem for recall in recalls if is_by_words(recall) for problem in _missing(recall, "", model, replay)]
 
 
-def is_covered(recall: Recalled) -> bool:
-    """Whether what the question names had to be found: by its words, or by a vector that every node had."""
-    if not recall.asked_node or recall.reason:
-        return False
-    return recall.mode_used in _BY_WORDS or (recall.mode_used == "SEMANTIC" and recall.unindexed == 0)
+def missing_meanings(recalls: Iterable[Recalled], model: NodesModel, replay: Replay) -> list[str]:
+    """The same of those whose vectors all are there: the search by meaning finds it, whatever its words found."""
+    return [
+        problem
+        for recall in recalls
+        if is_by_meaning(recall)
+        for problem in _missing(_by_meaning(recall), " by meaning", model, replay)
+    ]
+
+
+def is_by_words(recall: Recalled) -> bool:
+    """Whether what the question names had to be found by its words."""
+    return bool(recall.asked_node) and not recall.reason and recall.mode_used in _BY_WORDS
+
+
+def is_by_meaning(recall: Recalled) -> bool:
+    """Whether what the question names had to be found by its meaning: vectors were searched, and every node had one."""
+    searched = recall.mode_used in _BY_MEANING and not recall.degradation and recall.unindexed == 0
+    return bool(recall.asked_node) and not recall.reason and searched
+
+
+def hits_by_meaning(recalls: Iterable[Recalled]) -> list[Recalled]:
+    """The recalls with those of their hits that the search by meaning found; without the recalls that have none."""
+    found = map(_by_meaning, recalls)
+    return [recall for recall in found if recall.hits]
 
 
 def other_modes(recalls: Iterable[Recalled]) -> list[str]:
@@ -188,6 +195,24 @@ def wrong_bindings(resumed: Iterable[Resumed]) -> list[str]:
         if one.got and one.asked and not one.drifted and one.asked != one.got:
             found.append(f"session {one.session_id} was resumed as {one.got[:12]}, and {one.asked[:12]} was expected")
     return found
+
+
+def _missing(recall: Recalled, how: str, model: NodesModel, replay: Replay) -> list[str]:
+    returned = {(hit.node_id, hit.revision) for hit in recall.hits}
+    node_id = recall.asked_node
+    known = model.certain(node_id, recall.began, recall.ended)
+    if known is not None and _is_asked(recall, known.status, known.text):
+        if (node_id, known.revision) in returned:
+            return []
+        return [f"{_said(recall)} misses {node_id}{how}, which was ACTIVE at revision {known.revision}"]
+    kept = replay.at(node_id, recall.revision)
+    if kept is None or not _is_asked(recall, kept.status, kept.text) or (node_id, kept.revision) in returned:
+        return []
+    return [f"{_said(recall)} misses {node_id}{how}, which was ACTIVE at revision {kept.revision} by the history"]
+
+
+def _by_meaning(recall: Recalled) -> Recalled:
+    return replace(recall, hits=tuple(hit for hit in recall.hits if hit.by_meaning))
 
 
 def _is_asked(recall: Recalled, status: str, text: str | None) -> bool:

@@ -108,12 +108,54 @@ def test_what_was_there_at_the_recalls_own_revision_is_missed_also_while_it_chan
     ]
 
 
+def without_vectors(story: Story, *recalls: Recalled) -> list[str]:
+    return checks.missing_meanings(recalls, NodesModel(story.calls), Replay(story.changes, story.calls))
+
+
 @pytest.mark.parametrize(
-    ("unindexed", "problems"), [(0, 1), (1, 0), (None, 0)], ids=["all have vectors", "one has none", "not asked"]
+    ("mode", "unindexed", "degradation", "problems"),
+    [
+        ("SEMANTIC", 0, "", 1),
+        ("HYBRID", 0, "", 1),
+        ("HYBRID", 1, "", 0),
+        ("SEMANTIC", 1, "", 0),
+        ("SEMANTIC", None, "", 0),
+        ("HYBRID", 0, "DEADLINE", 0),
+        ("LEXICAL", 0, "", 0),
+    ],
 )
-def test_a_recall_by_meaning_must_find_what_has_vectors(story: Story, unindexed: int | None, problems: int):
-    recall = replace(story.recalled("kept", "kept"), mode_asked="SEMANTIC", mode_used="SEMANTIC", unindexed=unindexed)
-    assert len(missing(story, recall)) == problems
+def test_a_recall_by_meaning_must_find_what_has_vectors(
+    story: Story, mode: str, unindexed: int | None, degradation: str, problems: int
+):
+    """That its words found it is not enough."""
+    by_words = story.recalled("kept", "kept", hit("kept", 1, 5, "kept"))
+    recall = replace(by_words, mode_asked=mode, mode_used=mode, unindexed=unindexed, degradation=degradation)
+    assert missing(story, recall) == []
+    assert checks.is_by_meaning(recall) == bool(problems)
+    assert without_vectors(story, recall) == [
+        f"PreviewRecall {mode} of reader at 5 misses kept by meaning, which was ACTIVE at revision 1"
+    ] * bool(problems)
+    assert without_vectors(story, replace(recall, hits=(hit("kept", 1, 5, "kept", by_meaning=True),))) == []
+
+
+def test_a_recall_by_meaning_alone_is_not_asked_for_words(story: Story):
+    recall = replace(story.recalled("kept", "kept"), mode_asked="SEMANTIC", mode_used="SEMANTIC", unindexed=0)
+    assert not checks.is_by_words(recall)
+    assert missing(story, recall) == []
+    assert len(without_vectors(story, recall)) == 1
+
+
+def test_what_a_vector_was_made_from_is_no_hit_by_meaning(story: Story):
+    """An old revision that the search by meaning found, beside one that its words found."""
+    old, new = hit("revised", 1, 1, "old", by_meaning=True), hit("revised", 2, 2, "new")
+    recall = replace(story.recalled("revised", "new", new, old), mode_used="HYBRID", mode_asked="HYBRID", unindexed=0)
+    assert missing(story, recall) == []
+    assert without_vectors(story, recall) == [
+        "PreviewRecall HYBRID of reader at 5 misses revised by meaning, which was ACTIVE at revision 2"
+    ]
+    (of_meaning,) = checks.hits_by_meaning([recall, story.recalled("kept", "kept", hit("kept", 1, 5, "kept"))])
+    assert of_meaning.hits == (old,)
+    assert wrong(story, of_meaning) == wrong(story, recall) != []
 
 
 def test_a_recall_that_failed_misses_nothing(story: Story):

@@ -124,11 +124,11 @@ def _recall_findings(history: History, kept: Kept) -> list[Finding]:
     answered = history.answered
     model, replay = NodesModel(history.calls), Replay(kept.changes, history.calls)
     hits = sum(len(recall.hits) for recall in answered)
-    covered = sum(recalls.is_covered(recall) for recall in answered)
-    return [
+    named = sum(map(recalls.is_by_words, answered))
+    found = [
         _finding("no recall returns a wrong item", hits, recalls.wrong_items(answered, replay)),
         _finding("no recall returns the impossible", hits, recalls.impossible_items(answered, model)),
-        _finding("no recall misses what it names", covered, recalls.missing_items(answered, model, replay)),
+        _finding("no recall misses what it names", named, recalls.missing_items(answered, model, replay)),
         _finding("recalls are not stale", len(answered), recalls.stale_recalls(history)),
         _finding(
             "recalls are not from the future",
@@ -137,6 +137,16 @@ def _recall_findings(history: History, kept: Kept) -> list[Finding]:
         ),
         _finding("no mode turns into another", len(answered), recalls.other_modes(answered)),
     ]
+    by_meaning = recalls.hits_by_meaning(answered)
+    if by_meaning:
+        hits = sum(len(recall.hits) for recall in by_meaning)
+        wrong = recalls.wrong_items(by_meaning, replay)
+        found.append(_finding("no recall by meaning returns a wrong item", hits, wrong))
+    covered = sum(map(recalls.is_by_meaning, answered))
+    if covered:
+        missing = recalls.missing_meanings(answered, model, replay)
+        found.append(_finding("no recall by meaning misses what it names", covered, missing))
+    return found
 
 
 def _watch_problems(kept: Kept) -> list[str]:

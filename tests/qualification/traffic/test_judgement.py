@@ -88,6 +88,21 @@ def return_the_old(story: Story, history: History, kept: Kept) -> tuple[History,
     return history, kept
 
 
+def forget_the_vector(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """A publication lost a vector that the index says it has; the words of the question find the node all the same."""
+    asked = replace(history.recalls[0], mode_asked="HYBRID", mode_used="HYBRID", unindexed=0)
+    found = replace(asked, asked_node="m", asked_text=told("three"), hits=(hit("m", 1, 3, told("three")),))
+    history.recalls = [found]
+    return history, kept
+
+
+def search_the_old(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
+    """What the index finds is returned as the text that it was made from; the words find the right one."""
+    old, new = hit("n", 1, 1, told("one"), by_meaning=True), hit("n", 2, 2, told("two"))
+    history.recalls = [replace(history.recalls[0], mode_asked="AUTO", mode_used="HYBRID", hits=(new, old), unindexed=1)]
+    return history, kept
+
+
 def tear(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
     """A watch is told a change set without its node."""
     return history, replace(kept, watched=[replace(kept.watched[0], nodes=()), *kept.watched[1:]])
@@ -111,6 +126,15 @@ def read_behind(story: Story, history: History, kept: Kept) -> tuple[History, Ke
                 "no recall returns a wrong item",
                 "no recall returns the impossible",
                 "no recall misses what it names",
+            },
+        ),
+        (forget_the_vector, {"no recall by meaning misses what it names"}),
+        (
+            search_the_old,
+            {
+                "no recall returns a wrong item",
+                "no recall by meaning returns a wrong item",
+                "no recall returns the impossible",
             },
         ),
         (tear, {"watches tell whole change sets"}),

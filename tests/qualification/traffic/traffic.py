@@ -22,7 +22,8 @@ from typing import Protocol, Self
 from durable_memory_client import MemoryClient
 from tests.processes.polling import wait_until_async
 from tests.qualification.checks import assumptions
-from tests.qualification.recorder.history import History, Outcome, Recalled, merged
+from tests.qualification.checks.recall import is_by_meaning
+from tests.qualification.recorder.history import History, Outcome, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Operations
@@ -79,7 +80,8 @@ class Traffic:
     fresh: what others have written is a finding.
 
     Tenants that are in `by_meaning` have the callers and the pause of that name instead. Then the others are indexed
-    only when somebody asks for it, lest the model have no time, and `check` insists on recalls by meaning.
+    only when somebody asks for it, lest the model have no time, and `check` insists on recalls by meaning while every
+    node had a vector.
     """
 
     def __init__(
@@ -254,11 +256,6 @@ class Traffic:
         )
         self._stack.push_async_callback(tenancy.close)
         return tenancy
-
-
-def is_by_meaning(recalled: Recalled) -> bool:
-    """Whether vectors were searched for the answer."""
-    return recalled.mode_used in ("SEMANTIC", "HYBRID") and not recalled.degradation
 
 
 def _acknowledged_since(history: History, began: float) -> int:
