@@ -38,6 +38,8 @@ from durable_memory.ports.vector_index import Consistency
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
+_PROVIDER_MOST_SECONDS: Final = 30.0
+"""The provider's own circuit keeps its peace; what is new is not to wait for minutes once it is back."""
 _BACKOFFS_KEPT: Final = 10_000
 _HELD_SECONDS: Final = 2.0
 """For how long a partition that another replica is at is left to it."""
@@ -316,7 +318,9 @@ class Maintenance:
 
     def _back_off(self, name: str, error: DomainError) -> None:
         failures = self._failures_of(name)
-        pause = min(_BACKOFF_FIRST_SECONDS * 2**failures, _BACKOFF_MOST_SECONDS)
+        of_provider = error.metadata.get("cause") == "PROVIDER_FAILED"
+        most = _PROVIDER_MOST_SECONDS if of_provider else _BACKOFF_MOST_SECONDS
+        pause = min(_BACKOFF_FIRST_SECONDS * 2**failures, most)
         if error.reason is Reason.DEPENDENCY_UNAVAILABLE:
             # All wait for the same outage to end, and not for what is wrong with one of them.
             failures, pause = 0, _BACKOFF_FIRST_SECONDS

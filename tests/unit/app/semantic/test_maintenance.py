@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from durable_memory.app.call import Call
-from durable_memory.app.semantic.maintenance import MaintenancePhase
+from durable_memory.app.semantic.maintenance import Maintenance, MaintenancePhase
 from durable_memory.domain.caller import Role
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome
@@ -267,3 +268,20 @@ async def test_a_refresh_by_hand_that_was_not_tried_is_not_on_record(
     successor.embedder.gate.set()
     await work
     assert await runs(semantic) == []
+
+
+async def test_what_is_new_does_not_wait_for_minutes_once_a_provider_is_back(due: SemanticWorld) -> None:
+    async def is_well() -> bool:
+        return (await due.status()).last_failure == ""
+
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
+        for failures in range(1, 8):
+            due.embedder.fail_next()
+            due.pass_seconds(31.0)
+            await wait_until_async(partial(_failed, maintenance, failures))
+        due.pass_seconds(31.0)
+        await wait_until_async(is_well)
+
+
+def _failed(maintenance: Maintenance, times: int) -> bool:
+    return maintenance.health().failures >= times
