@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.qualification.observers.partition_seen import (
+    SLACK_SECONDS,
     Grant,
     PartitionSeen,
     by_reign,
@@ -19,9 +20,6 @@ from tests.qualification.observers.partition_seen import (
     steps,
 )
 from tests.qualification.observers.receipts import Floor, RecordedIntent, RecordedReceipt
-
-SLACK_SECONDS = 0.1
-"""How long a script may stand between its reading of the clock and the time that its commands are told with."""
 
 
 def problems(seen: Sequence[PartitionSeen], receipts: Sequence[RecordedReceipt], *, ttl_seconds: float) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 _SCRIPTED: Final = re.compile(rb"\+(\d+\.\d+) \[\d+ lua\] ")
@@ -89,6 +90,26 @@ class Replay:
 
     def _is_live(self, at: float) -> bool:
         return self.expires_at is None or at < self.expires_at
+
+
+class Agreement(Enum):
+    """What a comparison of what should be held with what is held came to."""
+
+    SAME = "same"
+    ANOTHER = "another"
+    NOT_YET = "not yet"
+    """The lease ends just now, and one of the two clocks' readings is before that and the other after it."""
+
+
+def compared(expected: Replay, held: Replay, at: float, *, slack: float) -> Agreement:
+    """Of what was replayed up to `at` with what was read then. `slack`: so near to its end a lease is not compared."""
+    if expected.manifest != held.manifest:
+        return Agreement.ANOTHER
+    ends = [one.expires_at for one in (expected, held) if one.expires_at is not None]
+    if any(abs(end - at) <= slack for end in ends):
+        return Agreement.NOT_YET
+    is_over = expected.expires_at is not None and expected.expires_at <= at
+    return Agreement.SAME if ({} if is_over else expected.lease) == held.lease else Agreement.ANOTHER
 
 
 def _text(escaped: bytes) -> str:

@@ -24,8 +24,8 @@ import redis.exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from tests.qualification.observers.commands import SCRIPT_MARK, Command, Replay, parse
-from tests.qualification.observers.partition_seen import PartitionSeen, grant_of, published_of
+from tests.qualification.observers.commands import SCRIPT_MARK, Agreement, Command, Replay, compared, parse
+from tests.qualification.observers.partition_seen import SLACK_SECONDS, PartitionSeen, grant_of, published_of
 from tests.qualification.report.timeline import Event, Lane, Series, Timeline
 
 _SCRIPT: Final = Path(__file__).with_name("partition.lua").read_text("utf-8")
@@ -238,12 +238,12 @@ class _Watch:
                 raise _ReignOverError
             held = {partition for partition, replay in self._replays.items() if replay.lease}
             for partition in sorted(self._touched | held):
-                await self._look(partition)
-                self._touched.discard(partition)
+                if await self._look(partition):
+                    self._touched.discard(partition)
             await asyncio.sleep(_COMPARE_SECONDS)
 
-    async def _look(self, partition: str) -> None:
-        """Read a partition, and compare with what was replayed up to exactly then."""
+    async def _look(self, partition: str) -> bool:
+        """Read a partition, and compare with what was replayed up to exactly then; whether it could be compared."""
         look = self._look_under_way = _Look(f"observer-{next(self._numbers)}".encode(), partition)
         keys = (f"dm:{{{partition}}}:lease", f"dm:{{{partition}}}:manifest")
         answer = await self._client.evalsha(self._script, 2, *keys, look.mark)
@@ -253,18 +253,21 @@ class _Watch:
         held, at = _held(answer), int(answer[0]) + int(answer[1]) / _MICROS
         if look.expected is None:
             self._begin(partition, held, at, look.since)
-            return
+            return True
+        agreement = compared(look.expected, held, at, slack=SLACK_SECONDS)
+        if agreement is Agreement.NOT_YET:
+            return False
         self._observer.compared += 1
-        look.expected.expire(at)
-        if (look.expected.lease, look.expected.manifest) != (held.lease, held.manifest):
+        if agreement is Agreement.ANOTHER:
             self._observer.missed += 1
             self._begin(partition, held, at, look.since)
-            return
+            return True
         replay, last = self._replays[partition], self._emitted.get(partition)
         replay.expire(at)
         published = published_of(replay.manifest)
         if last is None or (last.lease is None) != (not replay.lease) or last.published != published:
             self._emit(partition, replay, at, follows=True)
+        return True
 
     def _begin(self, partition: str, held: Replay, at: float, since: Sequence[Command]) -> None:
         """From here on it is what the server holds, and what has come since."""

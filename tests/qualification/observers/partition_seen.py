@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import Final
+
+SLACK_SECONDS: Final = 0.1
+"""How long a script may stand between its reading of the clock and the time that its commands are told with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

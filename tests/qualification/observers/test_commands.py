@@ -1,6 +1,6 @@
 """What MONITOR tells is read as it was meant, and replayed."""
 
-from tests.qualification.observers.commands import Replay, parse
+from tests.qualification.observers.commands import Agreement, Replay, compared, parse
 
 GRANT = (
     b'+1796031788.504582 [0 lua] "HSET" "dm:{ab}:lease" "owner" "own\\"er" "nonce" "n" "fence" "7" "granted_at" "1"\r\n'
@@ -59,3 +59,23 @@ def test_a_manifest_that_is_cleared_is_seen_when_its_fence_is_there_again():
     assert not replayed(replay, '"DEL" "dm:{ab}:manifest"')
     assert replayed(replay, '"HSET" "dm:{ab}:manifest" "highest_fence" "3"')
     assert replay.manifest == {"highest_fence": "3"}
+
+
+def test_what_is_held_is_compared_with_what_should_be():
+    told, held = Replay({"owner": "o"}, 103.0, {"highest_fence": "3"}), Replay({"owner": "o"}, 103.0)
+    assert compared(told, held, 101.0, slack=0.1) is Agreement.ANOTHER
+    held.manifest["highest_fence"] = "3"
+    assert compared(told, held, 101.0, slack=0.1) is Agreement.SAME
+    held.lease["owner"] = "another"
+    assert compared(told, held, 101.0, slack=0.1) is Agreement.ANOTHER
+    assert compared(told, Replay(manifest=held.manifest), 101.0, slack=0.1) is Agreement.ANOTHER
+    assert compared(told, Replay(manifest=held.manifest), 103.5, slack=0.1) is Agreement.SAME
+
+
+def test_a_lease_that_ends_just_now_is_compared_later_and_the_manifest_at_once():
+    told, held = Replay({"owner": "o"}, 103.0, {"highest_fence": "3"}), Replay(manifest={"highest_fence": "3"})
+    assert compared(told, held, 102.9995, slack=0.1) is Agreement.NOT_YET
+    # By its milliseconds left it is there a little longer.
+    assert compared(Replay(manifest=told.manifest), told, 102.9995, slack=0.1) is Agreement.NOT_YET
+    held.manifest["highest_fence"] = "2"
+    assert compared(told, held, 102.9995, slack=0.1) is Agreement.ANOTHER
