@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -14,12 +14,15 @@ import psutil
 from durable_memory_client import IndexState, IndexStatus, MemoryClient, MemoryServiceError, RefreshReceipt
 from durable_memory_client.errors import LeaseHeldError
 from tests.processes.polling import wait_until_async
-from tests.processes.proxy import Held
+from tests.processes.proxy import Fate, Held, Rule, Way
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.server_node import ServerNode
 from tests.qualification.observers.receipts import namespace_key, partition_name
 from tests.qualification.scenarios.stage import Stage
-from tests.qualification.traffic.wording import text_of
+from tests.qualification.traffic.wording import text_of, word_of
+
+PASSAGE: Final = b"passage: "
+"""Before each text that the provider is given, and before no question."""
 
 SESSION: Final = "assistant"
 LEASE_TTL_SECONDS: Final = 3.0
@@ -40,6 +43,8 @@ class IndexedPlace:
     partition: str
     remembered: list[str] = field(default_factory=list)
     """The requests by which it remembered; each one's text follows from it."""
+    words: set[bytes] = field(default_factory=set)
+    """Of all texts that it has remembered or is about to: each has one that no other has."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @classmethod
@@ -65,6 +70,7 @@ class IndexedPlace:
         """So many memories that nobody has remembered before."""
         for number in itertools.islice(self._numbers, count):
             request_id = f"{self.tenant}-{number}"
+            self.words.add(word_of(request_id).encode())
             await self.client.remember(
                 text_of(request_id, self.canary), node_id=f"node-{number}", request_id=request_id
             )
@@ -108,6 +114,20 @@ def _covers_all(status: IndexStatus) -> bool:
         and status.last_receipt is not None
         and status.last_receipt.source == status.change_token
     )
+
+
+def passages(chunk: bytes, words: Iterable[bytes]) -> int:
+    """How many texts with one of these words a chunk to the provider holds. Other namespaces' are none of them."""
+    return sum(word in chunk for word in words) if PASSAGE in chunk else 0
+
+
+def holding_passages(place: IndexedPlace) -> Rule:
+    """Hold what has a text of this place embedded, and nothing else."""
+
+    def rule(way: Way, chunk: bytes) -> Fate:
+        return Fate.HOLD if way is Way.TO_SERVER and passages(chunk, place.words) else Fate.PASS
+
+    return rule
 
 
 async def sender_of(held: Held, cluster: Cluster) -> ServerNode:
