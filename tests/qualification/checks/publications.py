@@ -16,6 +16,10 @@ TURNED_AWAY = frozenset({"LEASE_HELD", "SOURCE_DRIFT", "LEASE_FENCED"})
 """Why a refresh may fail where others refresh and write: somebody else does it, it changed all the time, it took so
 long that somebody else did it."""
 
+NO_ANSWER = "NO_ANSWER"
+TOO_BUSY = frozenset({NO_ANSWER, "DEADLINE_EXCEEDED", "DEPENDENCY_UNAVAILABLE"})
+"""Why it may come to nothing, beside those, where a machine has more to do than it can: the provider, most of all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -66,12 +70,15 @@ def shared_fences(asked: Iterable[Asked]) -> list[str]:
     return [f"{count} refreshes were answered under fence {fence}" for fence, count in counts.items() if count > 1]
 
 
-def failures(asked: Iterable[Asked], allowed: Collection[str] = TURNED_AWAY) -> list[str]:
-    """A refresh fails because others are at work, and for nothing else."""
+def failures(asked: Iterable[Asked], *, quiet_since: float) -> list[str]:
+    """A refresh fails because others are at work, and for nothing else; while many write, also for want of time.
+
+    `quiet_since`: when nobody wrote any more but who asks.
+    """
     return [
         f"a refresh by server {one.server} at {one.began:.3f} failed: {one.reason}"
         for one in asked
-        if one.reason and one.reason not in allowed
+        if one.reason and one.reason not in (TURNED_AWAY if one.began >= quiet_since else TURNED_AWAY | TOO_BUSY)
     ]
 
 

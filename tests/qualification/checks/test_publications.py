@@ -10,6 +10,7 @@ from durable_memory_client.values.semantic import RefreshWork
 from tests.qualification.checks.moments import PARTITION, receipt
 from tests.qualification.checks.partitions import SegmentRecord
 from tests.qualification.checks.publications import (
+    NO_ANSWER,
     Asked,
     failures,
     passage_digest,
@@ -129,9 +130,19 @@ def test_two_answers_under_one_fence_are_found():
 
 
 def test_a_refresh_that_fails_for_no_reason_of_others_is_found():
-    assert failures([asked(1, 1), failed("LEASE_HELD"), failed("SOURCE_DRIFT"), failed("LEASE_FENCED")]) == []
-    assert failures([failed("INDEX_REVISION_CONFLICT")]) == [
-        "a refresh by server 1 at 1.000 failed: INDEX_REVISION_CONFLICT"
+    turned_away = [asked(1, 1), failed("LEASE_HELD"), failed("SOURCE_DRIFT"), failed("LEASE_FENCED")]
+    conflict = ["a refresh by server 1 at 1.000 failed: INDEX_REVISION_CONFLICT"]
+    for quiet_since in (0.5, 1.5):
+        assert failures(turned_away, quiet_since=quiet_since) == []
+        assert failures([failed("INDEX_REVISION_CONFLICT")], quiet_since=quiet_since) == conflict
+
+
+def test_a_refresh_that_comes_to_nothing_for_want_of_time_is_found_once_nobody_writes():
+    busy = [failed(NO_ANSWER), failed("DEPENDENCY_UNAVAILABLE")]
+    assert failures(busy, quiet_since=1.5) == []
+    assert failures(busy, quiet_since=1.0) == [
+        "a refresh by server 1 at 1.000 failed: NO_ANSWER",
+        "a refresh by server 1 at 1.000 failed: DEPENDENCY_UNAVAILABLE",
     ]
 
 

@@ -78,7 +78,7 @@ class _Course:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 receipt, reason = await self.place.refresh(server), ""
         except TimeoutError:
-            receipt, reason = None, f"no answer within {_ANSWER_SECONDS:g} s"
+            receipt, reason = None, publications.NO_ANSWER
         except MemoryServiceError as error:
             receipt, reason = None, str(error.reason or error.code.name)
         self.asked.append(Asked(server=server, began=began, ended=time.monotonic(), receipt=receipt, reason=reason))
@@ -291,7 +291,8 @@ async def _judge_index(course: _Course, observer: LeaseObserver) -> None:
     answered = [one for one in course.asked if one.receipt is not None]
     told = [*publications.unrecorded(answered, record.receipts), *publications.shared_fences(answered)]
     stage.found("what a refresh answers is on record, and its alone", len(answered), told)
-    stage.found("refreshes fail for others alone", len(course.asked), publications.failures(course.asked))
+    failed = publications.failures(course.asked, quiet_since=course.ended)
+    stage.found("refreshes fail for others alone", len(course.asked), failed)
     stage.found("the index catches up", 1, index.not_caught_up({place.tenant: status}))
     records = await _records(stage.cluster, place.partition)
     stage.found("nobody's records are lost", len(records), publications.records_and_memories(records, nodes))
