@@ -10,6 +10,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from tests.processes import orphans
 from tests.processes.child import is_alive
 from tests.processes.polling import wait_until, wait_until_async
 from tests.processes.postgres import PostgresProcess
@@ -25,6 +26,7 @@ StartServer = Callable[..., ServerProcess]
 @pytest.fixture(scope="session", autouse=True)
 def no_process_is_left() -> Iterator[None]:
     """Fail the run when a process that a test started is still there at its end."""
+    orphans.begin()  # it stays as long as this process
     this = psutil.Process()
     before = set(this.children(recursive=True))
     yield

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.processes import orphans
 from tests.processes.polling import wait_until
 
 _LOG_TAIL_BYTES = 4_000
@@ -39,6 +40,7 @@ class Child:
             )
         self._log = log
         self._process = psutil.Process(self._popen.pid)
+        orphans.watch(self._process)
         atexit.register(self._end_at_exit)
 
     @property
@@ -76,7 +78,6 @@ class Child:
         except BaseException:
             self.kill9()
             raise
-        atexit.unregister(self._end_at_exit)
         return code
 
     def _end_at_exit(self) -> None:
@@ -101,6 +102,7 @@ class Child:
         # it holds no memory, lock or socket any more.
         wait_until(lambda: not any(map(is_alive, family)), timeout, what=f"descendants of {self.pid} gone")
         atexit.unregister(self._end_at_exit)
+        orphans.forget(self._process)
 
 
 def is_alive(process: psutil.Process) -> bool:
