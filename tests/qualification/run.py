@@ -45,6 +45,7 @@ _ANYWAY_SECONDS: Final = 180.0
 _REGRESSION_SECONDS: Final = 5.0
 _HEALTHY_SECONDS: Final = 60.0
 _CANCEL_SECONDS: Final = 30.0
+_CANCEL_AGAIN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,7 @@ class Run:
         self._timeline = Timeline()
         self._find = find or _find
         self._open = open_cluster or _cluster_of(seed, service_root)
+        self._stragglers: list[asyncio.Task[None]] = []
         self._command = command or f"python -m tests.qualification --seed {seed} --minutes {minutes:g}"
 
     async def run(self) -> Report:
@@ -126,6 +128,8 @@ class Run:
                     self._say(line(report.results[-1]))
                 report.caveats.insert(0, "The run was ended before it was done.")
             await stand.end()
+            for straggler in self._stragglers:
+                straggler.cancel()
             await conclude(report, self._out, stand.traces(), self._say)
         return report
 
@@ -150,16 +154,22 @@ class Run:
                 result=result,
                 traces=stand.traces,
             )
-            await self._play(turn.scenario, stage, turn.deadline_seconds, report)
+            await self._play(turn.scenario, stage, turn.deadline_seconds, report, stand)
             result.seconds = time.monotonic() - began
             if result.error and not result.operations.attempts:
                 _count_calls(result, self._timeline, began)
-            await _see_healthy(stand, result)
+            if stand.is_open:
+                await _see_healthy(stand, result)
         return result
 
-    async def _play(self, scenario: Scenario, stage: Stage, seconds: float, report: Report) -> None:
-        """Run a scenario for so many seconds at most. What it raises becomes the error of its result."""
+    async def _play(self, scenario: Scenario, stage: Stage, seconds: float, report: Report, stand: Stand) -> None:
+        """Run a scenario for so many seconds at most. What it raises becomes the error of its result.
+
+        One that does not end when it is told to loses its cluster, so that whatever it still does is done to nobody
+        else's; and it is told again until it ends.
+        """
         task = asyncio.create_task(scenario.run(stage))
+        stuck = False
         try:
             await asyncio.wait([task], timeout=seconds)
         finally:
@@ -167,8 +177,14 @@ class Run:
             if late:
                 task.cancel()
                 await asyncio.wait([task], timeout=_CANCEL_SECONDS)
+                stuck = not task.done()
+            if stuck:
+                self._stragglers.append(asyncio.create_task(_cancel_until_done(task)))
+                await stand.end()
         if late:
             stage.result.error = f"it was not done after {seconds:.0f} seconds"
+        if stuck:
+            stage.result.error += f", went on for {_CANCEL_SECONDS:.0f} more, and lost its cluster"
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             keep_traceback(self._out, scenario.name, error, report)
             stage.result.error = stage.result.error or f"{type(error).__name__}: {error}"
@@ -209,6 +225,14 @@ class Run:
                 for place, one in enumerate(regressions, start=1)
             ),
         ]
+
+
+async def _cancel_until_done(task: asyncio.Task[None]) -> None:
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CANCEL_AGAIN_SECONDS)
+    if not task.cancelled():
+        task.exception()  # seen: its result says already that it was not done
 
 
 async def conclude(report: Report, out: Path, traces: Traces, say: Callable[[str], None]) -> None:

@@ -56,6 +56,11 @@ class Stand:
         """How many clusters there have been."""
         return self._number
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a cluster now."""
+        return self._cluster is not None
+
     async def cluster(self, within: float) -> Cluster:
         """A healthy cluster: the present one, if it gets healthy in time, or a new one.
 

@@ -211,6 +211,38 @@ async def test_a_scenario_that_does_not_end_is_ended(
     assert report.results[1].verdict is Verdict.PASS
 
 
+async def test_a_scenario_that_goes_on_after_its_end_does_so_without_the_next_ones_cluster(
+    tmp_path: Path, clusters: _Clusters, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "_ANYWAY_SECONDS", 0.05)
+    monkeypatch.setattr(running, "_CANCEL_SECONDS", 0.02)
+    monkeypatch.setattr(running, "_CANCEL_AGAIN_SECONDS", 0.01)
+    given, told = list[Any](), 0
+    ended = asyncio.Event()
+
+    async def goes_on(stage: Stage) -> None:
+        nonlocal told
+        given.append(stage.cluster)
+        while not cast(Any, stage.cluster).ended or told < 8:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                told += 1
+        ended.set()
+
+    async def keeps(stage: Stage) -> None:
+        given.append(stage.cluster)
+        await ended.wait()
+        await _passes(stage)
+
+    report = await _run(tmp_path, clusters, 1, 2, minutes=0.001, row_1=goes_on, row_2=keeps).run()
+
+    assert report.results[0].error.endswith("and lost its cluster")
+    assert report.results[1].verdict is Verdict.PASS
+    assert given == clusters.opened
+    assert len(given) == 2
+
+
 async def test_a_cluster_that_does_not_start_fails_every_row(tmp_path: Path):
     def refuses(folder: Path, timeline: Timeline, number: int) -> Any:
         raise OSError("no PostgreSQL here")
