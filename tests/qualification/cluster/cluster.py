@@ -26,6 +26,7 @@ from tests.qualification.cluster.postgres_pair import PostgresNode, PostgresPair
 from tests.qualification.cluster.redis_group import RedisGroup, RedisNode
 from tests.qualification.cluster.role_watch import RoleWatch
 from tests.qualification.cluster.server_node import SEMANTIC_SERVICE, WHOLE_SERVER, ServerNode
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 from tests.qualification.report.timeline import Timeline
 
 _HEALTHY_SECONDS: Final = 60.0
@@ -112,8 +113,8 @@ class Cluster:
                 self.servers.append(server)
                 self.wires.append(await stack.enter_async_context(TcpProxy(server.port)))
             self._envoy = EnvoyProcess([wire.port for wire in self.wires], self.folder)
-            stack.push_async_callback(asyncio.to_thread, self._envoy.close)
-            await _all(asyncio.to_thread(self._envoy.start), *(server.start() for server in self.servers))
+            stack.push_async_callback(in_thread_to_the_end, self._envoy.close)
+            await _all(in_thread_to_the_end(self._envoy.start), *(server.start() for server in self.servers))
             self._front = await stack.enter_async_context(TcpProxy(self._envoy.port))
             stack.push_async_callback(self._close_clients)
             await stack.enter_async_context(RoleWatch(self.timeline, self._roles))

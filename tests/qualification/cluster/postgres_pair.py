@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
@@ -14,6 +13,7 @@ from durable_memory.adapters.postgres.migrations import migrate
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import SUPERUSER, PostgresProcess
 from tests.processes.proxy import TcpProxy
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 
 DATABASE = "memory"
 
@@ -68,10 +68,10 @@ class PostgresPair:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             for node in self.nodes:
-                stack.push_async_callback(asyncio.to_thread, _discard, node)
+                stack.push_async_callback(in_thread_to_the_end, _discard, node)
                 await stack.enter_async_context(node.proxy)
                 await stack.enter_async_context(node.replication)
-            await asyncio.to_thread(self._primary.start)
+            await in_thread_to_the_end(self._primary.start)
             # What nobody relies on yet need not wait for the disk, which others may keep busy.
             await self._set("fsync", "off")
             await self._primary.create_database(DATABASE)
@@ -125,19 +125,19 @@ class PostgresPair:
 
     async def kill9_primary(self) -> None:
         """Kill the primary and all its processes with SIGKILL; return when they are gone."""
-        await asyncio.to_thread(self._primary.kill9)
+        await in_thread_to_the_end(self._primary.kill9)
 
     async def recover_primary(self) -> None:
         """Start the killed primary again; return when its crash recovery is over and it takes connections."""
-        await asyncio.to_thread(self._primary.start)
+        await in_thread_to_the_end(self._primary.start)
 
     async def kill9_standby(self) -> None:
         """Kill the standby. Commits wait until it is back, or until `without_standby`."""
-        await asyncio.to_thread(self._standby.kill9)
+        await in_thread_to_the_end(self._standby.kill9)
 
     async def restart_standby(self) -> None:
         """Start the killed standby again; return when it is in sync, or streams if commits do not wait for it."""
-        await asyncio.to_thread(self._standby.start)
+        await in_thread_to_the_end(self._standby.start)
         if self._synchronous:
             await self.wait_in_sync()
 
@@ -195,24 +195,24 @@ class PostgresPair:
         `rejoin` ends it.
         """
         self._standby.keep_setting(_SYNCHRONOUS, "" if takes_writes else "*")
-        await asyncio.to_thread(self._standby.start)
+        await in_thread_to_the_end(self._standby.start)
 
     async def rejoin(self) -> None:
         """Make a new standby of the present primary out of the other node, whatever that is; return when in sync."""
         if self._standby.is_running:
-            await asyncio.to_thread(self._standby.kill9)
+            await in_thread_to_the_end(self._standby.kill9)
         await self._build_standby()
 
     async def _build_standby(self) -> None:
         primary, standby = self._primary, self._standby
         primary.replication.mend()
-        await asyncio.to_thread(standby.copy_from, primary.port)
+        await in_thread_to_the_end(standby.copy_from, primary.port)
         upstream = f"host=127.0.0.1 port={primary.replication.port} user={SUPERUSER} application_name={standby.name}"
         standby.keep_setting("primary_conninfo", upstream)
         # For the time after its promotion, when it is alone.
         standby.keep_setting(_SYNCHRONOUS, "")
         standby.become_standby()
-        await asyncio.to_thread(standby.start)
+        await in_thread_to_the_end(standby.start)
         await self.with_standby()
 
     async def _set(self, name: str, value: str) -> None:

@@ -19,6 +19,7 @@ from tests.processes.proxy import TcpProxy
 from tests.processes.redis import RedisProcess, RespProcess
 from tests.processes.redis_binaries import system_redis
 from tests.processes.sentinel import SentinelProcess, Watch
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 
 MASTER = "durable-memory"
 
@@ -59,7 +60,7 @@ class RedisGroup:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             for node in self.nodes:
-                stack.push_async_callback(asyncio.to_thread, node.close)
+                stack.push_async_callback(in_thread_to_the_end, node.close)
                 await stack.enter_async_context(node.proxy)
             first, *others = self.nodes
             first.prepare(None)
@@ -70,9 +71,9 @@ class RedisGroup:
             )
             self.sentinels = [SentinelProcess(system_redis(), watch, secrets.token_hex(20)) for _ in range(3)]
             for sentinel in self.sentinels:
-                stack.push_async_callback(asyncio.to_thread, sentinel.close)
+                stack.push_async_callback(in_thread_to_the_end, sentinel.close)
                 sentinel.introduce(self.sentinels)
-            await asyncio.to_thread(_start, [*self.nodes, *self.sentinels])
+            await in_thread_to_the_end(_start, [*self.nodes, *self.sentinels])
             await self.wait_settled()
             self._stack = stack.pop_all()
         return self
@@ -89,11 +90,18 @@ class RedisGroup:
 
     @property
     def primary(self) -> RedisNode:
-        """What the sentinels say now: the newest configuration that any of them has. Raises: RuntimeError."""
+        """What the sentinels say now: the newest configuration that any of them has. Raises: RuntimeError.
+
+        They are asked, and may take their time: on an event loop, `find_primary`.
+        """
         views = [view for sentinel in self.sentinels if (view := _view(sentinel)) is not None]
         if not views:
             raise RuntimeError("no sentinel answers")
         return self._node(max(views).port)
+
+    async def find_primary(self) -> RedisNode:
+        """The same beside the event loop, which carries the lines that the sentinels may be asking by."""
+        return await asyncio.to_thread(lambda: self.primary)
 
     @property
     def replicas(self) -> Sequence[RedisNode]:
@@ -102,8 +110,14 @@ class RedisGroup:
         return [node for node in self.nodes if node is not primary]
 
     def client(self) -> redis.asyncio.Redis:
-        """A client of the present primary, past its proxy. Close it: `async with group.client() as client`."""
-        return redis.asyncio.Redis(port=self.primary.port, socket_timeout=_CALL_SECONDS, protocol=2)
+        """A client of the primary at the time when it connects, past its proxy.
+
+        Close it: `async with group.client() as client`.
+        """
+        pool = redis.asyncio.ConnectionPool(
+            connection_class=_ToPrimary, find_primary=self.find_primary, socket_timeout=_CALL_SECONDS, protocol=2
+        )
+        return redis.asyncio.Redis.from_pool(pool)
 
     async def problems(self) -> list[str]:
         """What keeps the group from being whole: one primary, two replicas in step, sentinels that all agree."""
@@ -144,9 +158,9 @@ class RedisGroup:
 
         Plainly started, a former primary is one until the sentinels find it. Return when the group is whole.
         """
-        primary = self.primary
+        primary = await self.find_primary()
         node.keep_setting("replicaof", f"127.0.0.1 {primary.proxy.port}")
-        await asyncio.to_thread(node.start)
+        await in_thread_to_the_end(node.start)
         await self.wait_settled()
 
     async def promote_losing_writes(self, during: Callable[[], Awaitable[None]]) -> RedisNode:
@@ -155,35 +169,38 @@ class RedisGroup:
         The replicas get nothing meanwhile, and nobody is told. Then the primary is killed. Return it, not running,
         when the sentinels have promoted a replica: start it, and it loses those writes too.
         """
-        primary = self.primary
+        primary = await self.find_primary()
         primary.proxy.swallow(await asyncio.to_thread(_ports_of_replicas, primary))
         await during()
-        await asyncio.to_thread(primary.kill9)
+        await in_thread_to_the_end(primary.kill9)
         await self.wait_promoted(away_from=primary)
         return primary
 
     async def restart_empty_everywhere(self) -> None:
         """All nodes lose all data at once, faster than the sentinels notice; return when the group is whole."""
-        primary = self.primary
-        await asyncio.to_thread(_restart_empty, primary, self.replicas)
+        await in_thread_to_the_end(_restart_empty, await self._primary_first())
         await self.wait_settled()
 
     async def outage(self, *, killed: bool = False) -> None:
         """No node answers, not even to the sentinels, until `end_outage`: a black hole, or all of them killed."""
         if killed:
-            await asyncio.to_thread(_kill9, self.nodes)
+            await in_thread_to_the_end(_kill9, self.nodes)
         else:
             for node in self.nodes:
                 node.proxy.go_silent()
 
     async def end_outage(self) -> None:
         """Let all nodes answer again, with what they have on their disks; return when the group is whole."""
-        primary = self.primary
+        nodes = await self._primary_first()
         for node in self.nodes:
             node.proxy.mend()
-        stopped = [node for node in (primary, *self.replicas) if not node.is_running]
-        await asyncio.to_thread(_start, stopped)
+        stopped = [node for node in nodes if not node.is_running]
+        await in_thread_to_the_end(_start, stopped)
         await self.wait_settled()
+
+    async def _primary_first(self) -> Sequence[RedisNode]:
+        primary = await self.find_primary()
+        return [primary, *(node for node in self.nodes if node is not primary)]
 
     def _node(self, proxy_port: int) -> RedisNode:
         return next(node for node in self.nodes if node.proxy.port == proxy_port)
@@ -202,6 +219,19 @@ class RedisGroup:
             if node is not primary:
                 problems += _lag(node, primary, head)
         return problems
+
+
+class _ToPrimary(redis.asyncio.Connection):
+    """Finds out where the primary is when it is to connect, and not on the event loop."""
+
+    def __init__(self, *, find_primary: Callable[[], Awaitable[RedisNode]], **options: Any) -> None:
+        super().__init__(**options)
+        self._find_primary = find_primary
+
+    async def connect(self) -> None:
+        if not self.is_connected:
+            self.port = (await self._find_primary()).port
+        await super().connect()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -283,8 +313,9 @@ def _kill9(processes: Sequence[RespProcess]) -> None:
             process.kill9()
 
 
-def _restart_empty(primary: RedisNode, replicas: Sequence[RedisNode]) -> None:
-    # Replicas first: none of them may give its data back to a primary that comes back without any.
-    _kill9(replicas)
-    for node in (primary, *replicas):
+def _restart_empty(nodes: Sequence[RedisNode]) -> None:
+    """Of all nodes, the primary first."""
+    # The replicas end first: none of them may give its data back to a primary that comes back without any.
+    _kill9(nodes[1:])
+    for node in nodes:
         node.restart_empty()

@@ -14,6 +14,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.processes.server import ServerProcess
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 from tests.qualification.report.timeline import Event, Lane, Timeline
 
 WHOLE_SERVER: Final = ""
@@ -102,19 +103,19 @@ class ServerNode:
 
     async def launch(self) -> None:
         """Start it without waiting for anything."""
-        await asyncio.to_thread(self._process.launch)
+        await in_thread_to_the_end(self._process.launch)
         self._life = self._timeline.mark(Lane.PROCESS, "running", key=self.name)
 
     async def kill9(self) -> None:
         """SIGKILL; return when it is gone."""
         self._timeline.mark(Lane.PROCESS, "kill -9", key=self.name)
         self._end_marks()
-        await asyncio.to_thread(self._process.kill9)
+        await in_thread_to_the_end(self._process.kill9)
 
     async def terminate(self, timeout: float = 30.0) -> int:
         """SIGTERM; return its exit code when it has drained and ended."""
         with self._timeline.span(Lane.PROCESS, "drain", key=self.name):
-            code = await asyncio.to_thread(self._process.terminate, timeout)
+            code = await in_thread_to_the_end(self._process.terminate, timeout)
         self._end_marks()
         return code
 
@@ -148,7 +149,7 @@ class ServerNode:
         """Leave no process behind."""
         if self._channel is not None:
             await self._channel.close()
-        await asyncio.to_thread(self._process.close)
+        await in_thread_to_the_end(self._process.close)
         self._end_marks()
 
     def _end_marks(self) -> None:
