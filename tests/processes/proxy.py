@@ -138,6 +138,10 @@ class TcpProxy:
         """How much is read at once at most: with little, a rule cuts in the middle of messages."""
         self.struck = 0
         """How many chunks had another fate than PASS."""
+        self.late = 0
+        """How many chunks waited for `delay_seconds`."""
+        self.lost = 0
+        """How many chunks came on a connection that had been swallowed."""
         self.held: list[Held] = []
         """What waits to be let go, in the order in which it came."""
         self._upstream_port = upstream_port
@@ -166,10 +170,17 @@ class TcpProxy:
     def connections(self) -> int:
         return len(self._links)
 
-    def cut(self) -> None:
-        """End every connection now."""
-        for link in list(self._links):
+    @property
+    def disturbed(self) -> int:
+        """How many chunks did not pass as they came: struck, late, or lost."""
+        return self.struck + self.late + self.lost
+
+    def cut(self) -> int:
+        """End every connection now; return how many there were."""
+        links = list(self._links)
+        for link in links:
             link.cut()
+        return len(links)
 
     def swallow(self, ports: Collection[int] | None = None) -> None:
         """Let nothing pass on the connections that exist, and tell nobody.
@@ -233,8 +244,10 @@ class TcpProxy:
         with suppress(OSError):
             while chunk := await reader.read(self.chunk_bytes):
                 if self.delay_seconds:
+                    self.late += 1
                     await asyncio.sleep(self.delay_seconds)
                 if link.swallowed.is_set():
+                    self.lost += 1
                     continue
                 fate = self.rule(way, chunk)
                 if fate is not Fate.PASS:

@@ -18,13 +18,14 @@ class ServerKilled:
     def available(self, cluster: Cluster) -> bool:
         return bool(_serving(cluster))
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         server = rng.choice(_serving(cluster))
         away_seconds = rng.uniform(0.0, 1.5)
         with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
             await server.kill9()
             await asyncio.sleep(away_seconds)
             await server.start()
+        return 1
 
 
 class EveryServerKilled:
@@ -35,10 +36,11 @@ class EveryServerKilled:
     def available(self, cluster: Cluster) -> bool:
         return len(_serving(cluster)) == len(cluster.servers)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         with cluster.timeline.span(Lane.FAULT, self.name):
             await asyncio.gather(*(server.kill9() for server in cluster.servers))
             await asyncio.gather(*(server.start() for server in cluster.servers))
+        return len(cluster.servers)
 
 
 class ServerDrained:
@@ -49,13 +51,14 @@ class ServerDrained:
     def available(self, cluster: Cluster) -> bool:
         return bool(_serving(cluster))
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         server = rng.choice(_serving(cluster))
         with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
             code = await server.terminate()
             await server.start()
         if code:
             raise RuntimeError(f"{server.name} ended with {code} when it was told to drain")
+        return 1
 
 
 class ServerPaused:
@@ -66,7 +69,7 @@ class ServerPaused:
     def available(self, cluster: Cluster) -> bool:
         return bool(_serving(cluster))
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         server = rng.choice(_serving(cluster))
         seconds = rng.uniform(1.0, 6.0)
         with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
@@ -75,6 +78,7 @@ class ServerPaused:
                 await asyncio.sleep(seconds)
             finally:
                 server.wake()
+        return 1
 
 
 class EmbeddingKilled:
@@ -85,12 +89,13 @@ class EmbeddingKilled:
     def available(self, cluster: Cluster) -> bool:
         return cluster.embedding.is_running
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         away_seconds = rng.uniform(0.5, 4.0)
         with cluster.timeline.span(Lane.FAULT, self.name, key="embedding"):
             await cluster.embedding.kill9()
             await asyncio.sleep(away_seconds)
             await cluster.embedding.start()
+        return 1
 
 
 def _serving(cluster: Cluster) -> list[ServerNode]:

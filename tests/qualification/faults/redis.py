@@ -6,17 +6,13 @@ import asyncio
 import random
 
 from tests.qualification.cluster.cluster import Cluster
-from tests.qualification.cluster.redis_group import RedisNode
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
+from tests.qualification.faults.lines import disturbed
 from tests.qualification.report.timeline import Lane
 
 
 def _all_run(cluster: Cluster) -> bool:
     return all(node.is_running for node in cluster.redis.nodes)
-
-
-async def _primary(cluster: Cluster) -> RedisNode:
-    # The sentinels are asked, and may take their time.
-    return await asyncio.to_thread(lambda: cluster.redis.primary)
 
 
 class PrimaryKilled:
@@ -27,12 +23,13 @@ class PrimaryKilled:
     def available(self, cluster: Cluster) -> bool:
         return _all_run(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
-        primary = await _primary(cluster)
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
+        primary = await cluster.redis.find_primary()
         with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
-            await asyncio.to_thread(primary.kill9)
+            await in_thread_to_the_end(primary.kill9)
             await cluster.redis.wait_promoted(away_from=primary)
             await cluster.redis.rejoin(primary)
+        return 1
 
 
 class PromotionWithLoss:
@@ -43,11 +40,12 @@ class PromotionWithLoss:
     def available(self, cluster: Cluster) -> bool:
         return _all_run(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         seconds = rng.uniform(1.0, 3.0)
-        with cluster.timeline.span(Lane.FAULT, self.name, key=(await _primary(cluster)).name):
+        with cluster.timeline.span(Lane.FAULT, self.name, key=(await cluster.redis.find_primary()).name):
             primary = await cluster.redis.promote_losing_writes(lambda: asyncio.sleep(seconds))
             await cluster.redis.rejoin(primary)
+        return 1
 
 
 class EmptyRestart:
@@ -58,9 +56,10 @@ class EmptyRestart:
     def available(self, cluster: Cluster) -> bool:
         return _all_run(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         with cluster.timeline.span(Lane.FAULT, self.name):
             await cluster.redis.restart_empty_everywhere()
+        return len(cluster.redis.nodes)
 
 
 class Outage:
@@ -73,14 +72,18 @@ class Outage:
     def available(self, cluster: Cluster) -> bool:
         return _all_run(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         seconds = rng.uniform(2.0, 5.0)
+        lines = [node.proxy for node in cluster.redis.nodes]
+        before = disturbed(lines)
         with cluster.timeline.span(Lane.FAULT, self.name):
             await cluster.redis.outage(killed=self._killed)
             try:
                 await asyncio.sleep(seconds)
+                struck = len(lines) if self._killed else disturbed(lines) - before
             finally:
                 await cluster.redis.end_outage()
+        return struck
 
 
 class PrimaryFrozen:
@@ -91,8 +94,8 @@ class PrimaryFrozen:
     def available(self, cluster: Cluster) -> bool:
         return _all_run(cluster)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
-        primary = await _primary(cluster)
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
+        primary = await cluster.redis.find_primary()
         longer_seconds = rng.uniform(0.0, 1.0)
         with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
             primary.stop_answering()
@@ -102,6 +105,7 @@ class PrimaryFrozen:
             finally:
                 primary.answer_again()
             await cluster.redis.wait_settled()
+        return 1
 
 
 SILENT_OUTAGE = Outage("silence of all of Redis", killed=False)

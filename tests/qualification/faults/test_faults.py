@@ -1,11 +1,18 @@
 """What of the faults can be tested with nothing to break: which chunks they strike, and that all have names."""
 
+import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from tests.processes.proxy import Fate, Way
+from tests.processes.proxy import Fate, TcpProxy, Way
+from tests.qualification.faults.lines import cut_again_and_again, until_disturbed
 from tests.qualification.faults.postgres import NextCommits
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS, WIRE
 from tests.qualification.faults.wire import PLACES, every_bytes
+from tests.qualification.scenarios.endurance import struck_nothing
+
+COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 
 def test_every_fault_has_a_name_of_its_own():
@@ -38,12 +45,69 @@ def test_bytes_of_the_other_way_do_not_count():
     assert rule(Way.TO_CLIENT, bytes(9)) is Fate.PASS
 
 
-def test_so_many_commits_are_struck_and_nothing_else():
+def test_so_many_commits_of_writes_are_struck_and_nothing_else():
     commits = NextCommits(Fate.CUT_BEFORE, 2)
     assert commits.rule(Way.TO_SERVER, b"Q\x00\x00\x00\x0aBEGIN;\x00") is Fate.PASS
     assert commits.rule(Way.TO_CLIENT, b"C\x00\x00\x00\x0bCOMMIT\x00") is Fate.PASS
-    assert commits.rule(Way.TO_SERVER, b"Q\x00\x00\x00\x0bCOMMIT\x00") is Fate.CUT_BEFORE
-    assert not commits.struck.is_set()
-    assert commits.rule(Way.TO_SERVER, b"Q\x00\x00\x00\x0bCOMMIT\x00") is Fate.CUT_BEFORE
-    assert commits.struck.is_set()
-    assert commits.rule(Way.TO_SERVER, b"Q\x00\x00\x00\x0bCOMMIT\x00") is Fate.PASS
+    assert commits.rule(Way.TO_SERVER, b"Q\x00\x00\x00\x0cCOMMIT;\x00") is Fate.PASS, "of what only reads"
+    assert commits.struck == 0
+    assert commits.rule(Way.TO_SERVER, COMMIT) is Fate.CUT_BEFORE
+    assert not commits.done.is_set()
+    assert commits.rule(Way.TO_SERVER, COMMIT) is Fate.CUT_BEFORE
+    assert commits.done.is_set()
+    assert commits.rule(Way.TO_SERVER, COMMIT) is Fate.PASS
+    assert commits.struck == 2
+
+
+def test_all_commits_are_struck_if_there_is_no_count():
+    commits = NextCommits(Fate.CUT_AFTER, None)
+    assert [commits.rule(Way.TO_SERVER, COMMIT) for _ in range(9)] == [Fate.CUT_AFTER] * 9
+    assert commits.struck == 9
+
+
+def test_a_fault_that_struck_nothing_in_all_its_times_is_found():
+    assert struck_nothing(Counter({"a": 3, "b": 1})) == []
+    assert struck_nothing({"a": 3, "b": 0}) == ["b struck nothing"]
+
+
+async def test_nothing_is_struck_on_a_line_on_which_nobody_speaks():
+    async with TcpProxy(0) as line:
+        assert await until_disturbed([line], 0, within=0.0) == 0
+        assert await cut_again_and_again([line], [0.0, 0.0], within=0.0) == 0
+
+
+async def test_what_is_late_lost_and_cut_is_counted():
+    async with _echo() as port, TcpProxy(port) as line:
+        reader, writer = await asyncio.open_connection("127.0.0.1", line.port)
+        line.delay_seconds = 0.001
+        writer.write(b"late")
+        assert await reader.readexactly(4) == b"late"
+        assert await until_disturbed([line], 0) == line.late == 2
+        line.delay_seconds = 0.0
+        line.go_silent()
+        writer.write(b"lost")
+        assert await until_disturbed([line], 2) == 1
+        assert line.lost == 1
+        assert await cut_again_and_again([line], [0.0]) == 1
+        assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def _echo() -> AsyncIterator[int]:
+    over = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(100):
+            writer.write(chunk)
+        writer.close()
+        await writer.wait_closed()
+        over.set()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await over.wait()

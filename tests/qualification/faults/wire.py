@@ -11,6 +11,7 @@ from typing import Final
 
 from tests.processes.proxy import Fate, Rule, TcpProxy, Way
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.faults.lines import cut_again_and_again, disturbed, until_disturbed
 from tests.qualification.report.timeline import Lane
 
 
@@ -45,18 +46,21 @@ class WireFault(ABC):
     def available(self, cluster: Cluster) -> bool:
         return True
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         lines = self.place.lines(cluster, rng)
         with cluster.timeline.span(Lane.FAULT, self.name):
             try:
-                await self._disturb(lines, rng)
+                return await self._disturb(lines, rng)
             finally:
                 for line in lines:
                     line.mend()
 
     @abstractmethod
-    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> None:
-        """Do it, for as long as it is about; the lines are mended by the caller."""
+    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> int:
+        """Do it, for as long as it is about, and until it has struck something; return how often it has.
+
+        The lines are mended by the caller.
+        """
 
 
 class Latency(WireFault):
@@ -64,11 +68,13 @@ class Latency(WireFault):
 
     what = "latency"
 
-    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> None:
+    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> int:
         seconds = rng.uniform(0.005, 0.2)
+        before = disturbed(lines)
         for line in lines:
             line.delay_seconds = seconds
         await asyncio.sleep(rng.uniform(2.0, 5.0))
+        return await until_disturbed(lines, before)
 
 
 class BlackHole(WireFault):
@@ -76,10 +82,12 @@ class BlackHole(WireFault):
 
     what = "black hole"
 
-    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> None:
+    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> int:
+        before = disturbed(lines)
         for line in lines:
             line.go_silent()
         await asyncio.sleep(rng.uniform(*self.place.silence_seconds))
+        return await until_disturbed(lines, before)
 
 
 class Reset(WireFault):
@@ -87,11 +95,8 @@ class Reset(WireFault):
 
     what = "reset"
 
-    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> None:
-        for seconds in [rng.uniform(0.05, 1.0) for _ in range(rng.randint(2, 5))]:
-            for line in lines:
-                line.cut()
-            await asyncio.sleep(seconds)
+    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> int:
+        return await cut_again_and_again(lines, [rng.uniform(0.05, 1.0) for _ in range(rng.randint(2, 5))])
 
 
 class CutAfterBytes(WireFault):
@@ -99,13 +104,15 @@ class CutAfterBytes(WireFault):
 
     what = "cut after some bytes"
 
-    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> None:
+    async def _disturb(self, lines: Sequence[TcpProxy], rng: random.Random) -> int:
         way = rng.choice(list(Way))
         chunk_bytes = rng.randint(16, 512)
+        before = disturbed(lines)
         for line in lines:
             line.chunk_bytes = chunk_bytes
             line.rule = every_bytes(way, rng.randint(1_000, 20_000))
         await asyncio.sleep(rng.uniform(1.0, 3.0))
+        return await until_disturbed(lines, before)
 
 
 def every_bytes(way: Way, count: int) -> Rule:
