@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from tests.qualification.checks import availability
+from tests.qualification.checks.doubts import Span
 from tests.qualification.faults.fault import Fault
+from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.stage import Stage
+from tests.qualification.scenarios.traffic_index import judge_index, leave_alone, observer_of
 from tests.qualification.traffic.traffic import Traffic
 
 HEALTHY_SECONDS: Final = 60.0
@@ -27,25 +31,57 @@ async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, lea
 
     The order is by chance, every round another. Whatever was acknowledged at a moment is looked for right after the
     fault, while callers go on; everything else at the end.
+
+    Raises: FaultUnavailableError.
     """
+    async with traffic:
+        await _injected(stage, traffic, faults, least)
+        await judge(stage, traffic)
+
+
+async def endure_with_index(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
+    """The same, and the index is watched and judged as well. Nothing of the traffic's is indexed any more after it."""
+    async with observer_of(stage) as observer, traffic:
+        places = [tenancy.memory for tenancy in traffic.tenancies]
+        try:
+            await _injected(stage, traffic, faults, least)
+            await judge(stage, traffic)
+            await judge_index(stage, observer, places)
+        finally:
+            await leave_alone(places)
+
+
+async def _injected(stage: Stage, traffic: Traffic, faults: Sequence[Fault], least: int) -> None:
     ends_at = time.monotonic() + stage.seconds
     injected = 0
     so_far = _SoFar()
-    async with traffic:
-        while injected < max(len(faults), least) or time.monotonic() < ends_at:
-            for fault in stage.rng.sample(faults, len(faults)):
-                if injected >= max(len(faults), least) and time.monotonic() >= ends_at:
-                    break
-                await traffic.acknowledged(stage.rng.randint(*_BETWEEN))
-                if fault.available(stage.cluster):
-                    await fault.inject(stage.cluster, stage.rng)
-                    stage.result.faults[fault.name] += 1
-                await stage.cluster.wait_healthy(HEALTHY_SECONDS)
-                injected += 1
-                await traffic.check_so_far(so_far)
-        await traffic.acknowledged(_BETWEEN[1])
-        stage.found("what is acknowledged is there right after each fault", so_far.looked_at, so_far.problems)
-        await judge(stage, traffic)
+    struck: Counter[str] = Counter()
+    while injected < max(len(faults), least) or time.monotonic() < ends_at:
+        for fault in stage.rng.sample(faults, len(faults)):
+            if injected >= max(len(faults), least) and time.monotonic() >= ends_at:
+                break
+            await traffic.acknowledged(stage.rng.randint(*_BETWEEN))
+            if not fault.available(stage.cluster):
+                raise FaultUnavailableError(f"{fault.name} cannot be injected in a healthy cluster")
+            struck[fault.name] += await fault.inject(stage.cluster, stage.rng)
+            stage.result.faults[fault.name] += 1
+            await stage.cluster.wait_healthy(HEALTHY_SECONDS)
+            injected += 1
+            await traffic.check_so_far(so_far)
+    await traffic.acknowledged(_BETWEEN[1])
+    stage.found("what is acknowledged is there right after each fault", so_far.looked_at, so_far.problems)
+    stage.found("each fault strikes something", injected, struck_nothing(struck))
+    for name, times in struck.items():
+        stage.result.figures[f"times_struck: {name}"] = times
+
+
+def struck_nothing(struck: Mapping[str, int]) -> list[str]:
+    """The faults that struck nothing in all their times: the row has not shown what they are there for."""
+    return [f"{name} struck nothing" for name, times in struck.items() if not times]
+
+
+class FaultUnavailableError(Exception):
+    """A fault of a row cannot be injected although the cluster is whole: the row would go without it unseen."""
 
 
 class _SoFar:
@@ -74,6 +110,15 @@ def traffic_on(stage: Stage, place: str = "") -> Traffic:
         pause=PAUSE_SECONDS,
         by_meaning=[by_meaning],
     )
+
+
+def spans_of(stage: Stage, traffic: Traffic, names: Collection[str]) -> list[Span]:
+    """When faults of these names were there, in the time of this traffic."""
+    return [
+        (event.began, event.began if event.ended is None else event.ended)
+        for event in stage.timeline.events
+        if event.lane is Lane.FAULT and event.label in names and event.began >= traffic.began
+    ]
 
 
 async def judge(stage: Stage, traffic: Traffic) -> None:

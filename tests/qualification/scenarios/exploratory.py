@@ -14,7 +14,7 @@ from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS
 from tests.qualification.report.results import RowResult
-from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.endurance import endure_with_index, traffic_on
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.judgement import together
 
@@ -36,15 +36,18 @@ class AtOnce:
     def available(self, cluster: Cluster) -> bool:
         return all(fault.available(cluster) for fault in self.faults)
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         chances = [random.Random(rng.random()) for _ in self.faults]
         injected = await asyncio.gather(
             *(fault.inject(cluster, chance) for fault, chance in zip(self.faults, chances, strict=True)),
             return_exceptions=True,
         )
+        struck = []
         for outcome in injected:
             if isinstance(outcome, BaseException):
                 raise outcome
+            struck.append(outcome)
+        return min(struck)
 
 
 class Exploratory:
@@ -70,7 +73,7 @@ class Exploratory:
 
 
 async def _episode(stage: Stage, number: int) -> None:
-    await endure(stage, traffic_on(stage, f"{number}-"), chosen(stage.rng))
+    await endure_with_index(stage, traffic_on(stage, f"{number}-"), chosen(stage.rng))
 
 
 def chosen(rng: random.Random) -> Sequence[Fault]:

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
+from tests.processes.polling import WaitTimeoutError, wait_until_async
+from tests.qualification.checks.doubts import in_doubt, one_sided, unsettled
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.postgres import (
     COMMIT_SWALLOWED,
     COMMIT_UNANSWERED,
     COMMIT_UNHEARD,
+    CommitCut,
     ConnectionsCut,
+    NextCommits,
     PrimaryCrashed,
     StandbyLost,
     StandbyPromoted,
 )
 from tests.qualification.report.timeline import Lane
-from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.endurance import endure_with_index, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY
 from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic.traffic import Traffic
+
+_MOST_SECONDS: Final = 10.0
+_CUT: Final = frozenset({"OUTCOME_UNKNOWN"})
+"""What the service says of a commit whose connection ended."""
 
 
 class OldPrimaryAnswers:
@@ -35,25 +48,55 @@ class OldPrimaryAnswers:
     def available(self, cluster: Cluster) -> bool:
         return cluster.postgres.waits_for_standby and cluster.postgres.standby.is_running
 
-    async def inject(self, cluster: Cluster, rng: random.Random) -> None:
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         seconds = rng.uniform(2.0, 4.0)
         with cluster.timeline.span(Lane.FAULT, self.name, key=cluster.postgres.primary.name):
             await cluster.postgres.promote()
             await cluster.postgres.revive_old_primary()
             await asyncio.sleep(seconds)
             await cluster.postgres.rejoin()
+        return 1
 
 
-_FAULTS: Final[tuple[Fault, ...]] = (
-    PrimaryCrashed(),
-    StandbyPromoted(),
-    OldPrimaryAnswers(),
-    StandbyLost(),
-    ConnectionsCut(),
-    COMMIT_UNHEARD,
-    COMMIT_UNANSWERED,
-    COMMIT_SWALLOWED,
-)
+class CommitsCut:
+    """Every commit is cut, and each of its repetitions, until a caller gives up and is in doubt; 10 s at most.
+
+    Clients repeat what is in doubt, with the same request id: one commit that is cut is settled before anybody sees it.
+    """
+
+    def __init__(self, fault: CommitCut, traffic: Traffic) -> None:
+        self.name = fault.name
+        self._fate = fault.fate
+        self._traffic = traffic
+
+    def available(self, cluster: Cluster) -> bool:
+        return True
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
+        commits = NextCommits(self._fate, None)
+        with cluster.timeline.span(Lane.FAULT, self.name), commits.to(cluster):
+            began = time.monotonic()
+            with suppress(WaitTimeoutError):
+                await wait_until_async(lambda: self._is_in_doubt(began), _MOST_SECONDS)
+        return commits.struck
+
+    def _is_in_doubt(self, since: float) -> bool:
+        return any(
+            in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT) for history in self._traffic.histories
+        )
+
+
+def _faults(traffic: Traffic) -> Sequence[Fault]:
+    return (
+        PrimaryCrashed(),
+        StandbyPromoted(),
+        OldPrimaryAnswers(),
+        StandbyLost(),
+        ConnectionsCut(),
+        CommitsCut(COMMIT_UNHEARD, traffic),
+        CommitsCut(COMMIT_UNANSWERED, traffic),
+        COMMIT_SWALLOWED,
+    )
 
 
 class PostgresFailure:
@@ -66,11 +109,30 @@ class PostgresFailure:
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:
-        await endure(stage, traffic_on(stage), _FAULTS)
+        traffic = traffic_on(stage)
+        await endure_with_index(stage, traffic, _faults(traffic))
+        _settled(stage, traffic)
         stage.result.caveats.append(
             "The harness promotes the standby as soon as it has killed the primary. How long it takes a deployment to "
             "find out that it has to is its own, and comes on top of the seconds without writes."
         )
+
+
+def _settled(stage: Stage, traffic: Traffic) -> None:
+    """Commits cut after they arrived are there, those that did not arrive are not, and callers learn which."""
+    left, problems = 0, []
+    for fault, applied in ((COMMIT_UNANSWERED, True), (COMMIT_UNHEARD, False)):
+        spans = spans_of(stage, traffic, {fault.name})
+        doubts = []
+        for tenancy in traffic.tenancies:
+            found = in_doubt(tenancy.history.calls, tenancy.committed, spans, reasons=_CUT)
+            problems += unsettled(found, tenancy.history.calls, tenancy.committed)
+            doubts += found
+        problems += [f"{fault.name}: {problem}" for problem in one_sided(doubts, applied=applied)]
+        left += len(doubts)
+        stage.result.figures[f"attempts_in_doubt: {fault.name}"] = len(doubts)
+        stage.result.figures[f"attempts_in_doubt_and_applied: {fault.name}"] = sum(one.applied for one in doubts)
+    stage.found("commits that were cut are settled by the same request id", left, problems)
 
 
 SCENARIO: Final = PostgresFailure()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.qualification.checks.doubts import in_doubt, unsettled
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled, ServerPaused
-from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.endurance import endure_with_index, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import WATCH_THROUGH_PROXY
 from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic.traffic import Traffic
 
 _EPOCHS: Final = 10
 _FAULTS: Final[tuple[Fault, ...]] = (
@@ -18,6 +20,9 @@ _FAULTS: Final[tuple[Fault, ...]] = (
     ServerDrained(),
     ServerPaused(),
 )
+
+
+_KILLS: Final = frozenset({ServerKilled.name, EveryServerKilled.name})
 
 
 class RepeatedRestart:
@@ -30,7 +35,21 @@ class RepeatedRestart:
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:
-        await endure(stage, traffic_on(stage), _FAULTS, least=_EPOCHS)
+        traffic = traffic_on(stage)
+        await endure_with_index(stage, traffic, _FAULTS, least=_EPOCHS)
+        _settled(stage, traffic)
+
+
+def _settled(stage: Stage, traffic: Traffic) -> None:
+    """Kills are to leave commands in doubt: what became of those is what the row is about."""
+    spans = spans_of(stage, traffic, _KILLS)
+    left, problems = 0, []
+    for tenancy in traffic.tenancies:
+        found = in_doubt(tenancy.history.calls, tenancy.committed, spans)
+        left += len(found)
+        problems += unsettled(found, tenancy.history.calls, tenancy.committed)
+    stage.found("what kills leave in doubt is settled by the same request id", left, problems)
+    stage.result.figures["attempts_in_doubt_by_kills"] = left
 
 
 SCENARIO: Final = RepeatedRestart()

@@ -1,0 +1,61 @@
+"""Commands that a fault left in doubt: whether there were any, and whether their request ids told their end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.qualification.recorder.history import Call, Fate, Key, Outcome, by_command, fate
+
+Span = tuple[float, float]
+"""Beginning and end by the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """An attempt at a change of which its caller did not learn the outcome, and whether it did it."""
+
+    call: Call
+    applied: bool
+    """Whether the command's change set was committed after this attempt began, and before the next one did."""
+
+
+def in_doubt(
+    calls: Iterable[Call], committed: Mapping[Key, float], spans: Collection[Span], *, reasons: Collection[str] = ()
+) -> list[Doubt]:
+    """The attempts at changes of nodes that ended in doubt while a fault lasted. `reasons`: for these alone, if any.
+
+    `committed` is when each change set was committed, by the clock on the wall.
+    """
+    found = []
+    for key, attempts in by_command(calls).items():
+        for place, call in enumerate(attempts):
+            if call.outcome is not Outcome.UNKNOWN or not call.writes or (reasons and call.reason not in reasons):
+                continue
+            if any(began <= call.ended and call.began <= ended for began, ended in spans):
+                following = attempts[place + 1].wall if place + 1 < len(attempts) else math.inf
+                applied = key in committed and call.wall <= committed[key] < following
+                found.append(Doubt(call=call, applied=applied))
+    return found
+
+
+def unsettled(doubts: Iterable[Doubt], calls: Iterable[Call], committed: Collection[Key]) -> list[str]:
+    """After everything was repeated, each of them is known by its request id, as what the history says it is."""
+    attempts = by_command(calls)
+    found = []
+    for key in dict.fromkeys(doubt.call.key for doubt in doubts):
+        known = fate(attempts[key])
+        if known is Fate.UNKNOWN:
+            found.append(f"{key[0]} {key[1]} is still in doubt")
+        elif (key in committed) and known is not Fate.APPLIED:
+            found.append(f"{key[0]} {key[1]} was applied, and its caller was told that it was {known.value}")
+    return found
+
+
+def one_sided(doubts: Sequence[Doubt], *, applied: bool) -> list[str]:
+    """Of what was cut before it arrived nothing was applied by that, and there was something; and the other way."""
+    if any(doubt.applied is applied for doubt in doubts):
+        return []
+    outcome = "had been applied" if applied else "had not been applied"
+    return [f"of {len(doubts)} attempts in doubt none {outcome}"]
