@@ -27,15 +27,9 @@ _AFTER_SECONDS: Final = 10.0
 
 
 async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
-    """Inject each fault once, then go round again for the time there is, and at least `least` faults. Then judge.
-
-    The order is by chance, every round another. Whatever was acknowledged at a moment is looked for right after the
-    fault, while callers go on; everything else at the end.
-
-    Raises: FaultUnavailableError.
-    """
+    """`inject_all` under traffic, and then `judge`. Raises: FaultUnavailableError."""
     async with traffic:
-        await _injected(stage, traffic, faults, least)
+        await inject_all(stage, traffic, faults, least)
         await judge(stage, traffic)
 
 
@@ -44,14 +38,21 @@ async def endure_with_index(stage: Stage, traffic: Traffic, faults: Sequence[Fau
     async with observer_of(stage) as observer, traffic:
         places = [tenancy.memory for tenancy in traffic.tenancies]
         try:
-            await _injected(stage, traffic, faults, least)
+            await inject_all(stage, traffic, faults, least)
             await judge(stage, traffic)
             await judge_index(stage, observer, places)
         finally:
             await leave_alone(places)
 
 
-async def _injected(stage: Stage, traffic: Traffic, faults: Sequence[Fault], least: int) -> None:
+async def inject_all(stage: Stage, traffic: Traffic, faults: Sequence[Fault], least: int = 0) -> None:
+    """Inject each fault once, then go round again for the time there is, and at least `least` faults.
+
+    The order is by chance, every round another. Whatever was acknowledged at a moment is looked for right after the
+    fault, while callers go on.
+
+    Raises: FaultUnavailableError.
+    """
     ends_at = time.monotonic() + stage.seconds
     injected = 0
     so_far = _SoFar()

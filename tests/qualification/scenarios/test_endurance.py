@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from tests.qualification.report.results import RowResult
-from tests.qualification.scenarios.endurance import FaultUnavailableError, _injected
+from tests.qualification.scenarios.endurance import FaultUnavailableError, inject_all
 from tests.qualification.scenarios.exploratory import AtOnce
 from tests.qualification.scenarios.stage import Stage
 
@@ -48,7 +48,7 @@ def stage() -> Stage:
 
 
 async def _inject(stage: Stage, faults: list[_Fault], least: int = 0) -> list[str]:
-    await _injected(stage, cast(Any, _Traffic()), faults, least)
+    await inject_all(stage, cast(Any, _Traffic()), faults, least)
     (finding,) = [one for one in stage.result.findings if one.check == "each fault strikes something"]
     assert finding.looked_at == sum(stage.result.faults.values())
     return list(finding.problems)
