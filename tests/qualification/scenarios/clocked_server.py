@@ -29,6 +29,7 @@ from tests.fixture_embedder import FixtureEmbedder
 from tests.processes.child import Child
 from tests.processes.free_port import free_port
 from tests.processes.polling import wait_until
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PREFIX: Final = "DURABLE_MEMORY_SERVER_"
@@ -130,20 +131,20 @@ class ClockedServer:
 
     async def start(self, timeout: float = 60.0) -> None:
         """Start it, and return when it says SERVING."""
-        await asyncio.to_thread(self._start, timeout)
+        await in_thread_to_the_end(self._start, timeout)
 
     async def kill9(self) -> None:
         """SIGKILL, if it runs; return when it is gone."""
         child, self._child = self._child, None
         if child is not None:
-            await asyncio.to_thread(child.kill9)
+            await in_thread_to_the_end(child.kill9)
 
     async def terminate(self, timeout: float = 30.0) -> None:
         """SIGTERM; return when it has drained and ended. Raises: RuntimeError if it did not end well."""
         child, self._child = self._child, None
         if child is None:
             raise RuntimeError("the server does not run")
-        code = await asyncio.to_thread(child.end, timeout=timeout)
+        code = await in_thread_to_the_end(child.end, timeout=timeout)
         if code != 0:
             raise RuntimeError(f"the server ended with {code}:\n{child.log_tail()}")
 
