@@ -63,6 +63,11 @@ def test_urls_are_taken_and_shown_without_password_and_options(text):
         "redis+cluster://:secret@a:1 ,b:2",
         "redis+cluster://:secret@a:1?sentinel_password=secret",
         "redis+elsewhere://:secret@a:1",
+        "redis+sentinel://user:6/:secret@a",
+        "redis+sentinel://us/er:secret@a/memory",
+        "redis://user:6/:secret@a/0",
+        "redis+cluster://user:6/:secret@a",
+        "redis+sentinel://user:6?:secret@a",
     ],
 )
 def test_other_urls_are_refused_without_being_quoted(text):
@@ -77,6 +82,18 @@ def test_other_urls_are_refused_without_being_quoted(text):
 def test_a_refusal_says_what_the_forms_are(text):
     with pytest.raises(ValueError, match=r"redis://.* redis\+sentinel://.* redis\+cluster://.* TLS"):
         parse_redis_url(text)
+
+
+@pytest.mark.parametrize("text", ["redis+sentinel://u:6/x@host", "redis://u:6/x@host/0", "redis+cluster://u:6/x@host"])
+def test_a_password_with_a_slash_is_not_taken_for_a_name(text):
+    with pytest.raises(ValueError, match="has to be percent-encoded"):
+        parse_redis_url(text)
+
+
+def test_a_name_is_shown_as_a_url_that_means_the_same():
+    url = parse_redis_url("redis+sentinel://a:1/my%20%40memory%2F/2")
+    assert url.primary_name == "my @memory/"
+    assert parse_redis_url(str(url)).primary_name == url.primary_name
 
 
 def test_a_url_of_sentinels_says_where_they_are_and_what_they_call_the_primary():

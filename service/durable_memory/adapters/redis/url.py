@@ -67,7 +67,7 @@ class RedisUrl:
     def __str__(self) -> str:
         user = self.user.partition(":")[0]
         hosts = ",".join(map(str, self.addresses))
-        path = "".join(f"/{part}" for part in (self.primary_name, self.database) if part)
+        path = "".join(f"/{part}" for part in (quote(self.primary_name, safe=""), self.database) if part)
         return f"{self._scheme}{self.kind.value}://{f'{user}@' if user else ''}{hosts}{path}"
 
     def of_server(self, address: Address) -> str:
@@ -133,6 +133,9 @@ def _address(text: str, default_port: int) -> Address | None:
 
 def _path(path: str, kind: RedisKind) -> tuple[str, str]:
     """(name of the primary, database)."""
+    if "@" in path:
+        # The rest of a password that has a / in it, which nobody would take for a secret here.
+        raise ValueError("has an @ in its path: what is special in a password or a name has to be percent-encoded")
     if kind is RedisKind.SENTINEL:
         name, _, database = path.partition("/")
         name = unquote(name)
