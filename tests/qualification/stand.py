@@ -18,6 +18,7 @@ import psutil
 from tests.qualification.checks.hygiene import Forbidden, Traces
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.report.timeline import Lane, Series, Timeline
+from tests.qualification.scenarios.paraphrases import sentences
 from tests.qualification.traffic.wording import phrases
 
 OpenCluster = Callable[[Path, Timeline, int], AbstractAsyncContextManager[Cluster]]
@@ -120,7 +121,7 @@ class Stand:
 
 
 def _forbidden(cluster: Cluster) -> Forbidden:
-    return Forbidden(secrets=cluster.secrets, words=[cluster.canary], texts=phrases())
+    return Forbidden(secrets=cluster.secrets, words=[cluster.canary], texts=[*phrases(), *sentences()])
 
 
 def _left_by(cluster: Cluster) -> Mapping[str, Path]:

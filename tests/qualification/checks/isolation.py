@@ -11,6 +11,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 _TIMES: Final = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duration"})
+_OF_THE_PROCESS: Final = frozenset({"durablememory.v1.MaintenanceHealth"})
+"""What operators are told of the process that answers: it moves by itself, and each replica has its own."""
 _HALF_OF_A_PAIR: Final = 2
 
 
@@ -171,6 +173,8 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def _tree(message: Message) -> Any:
     if message.DESCRIPTOR.full_name in _TIMES:
         return "a time"
+    if message.DESCRIPTOR.full_name in _OF_THE_PROCESS:
+        return "how a process is doing"
     return {field.name: _value(field, value) for field, value in message.ListFields()}
 
 

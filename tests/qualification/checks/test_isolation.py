@@ -9,6 +9,8 @@ from durablememory.v1 import (
     citation_pb2,
     memory_service_pb2,
     repository_service_pb2,
+    semantic_pb2,
+    semantic_service_pb2,
     session_pb2,
     session_service_pb2,
 )
@@ -164,3 +166,12 @@ def test_how_many_there_are_of_something_is_part_of_the_shape():
 
 def test_names_that_the_caller_has_put_in_are_no_news():
     assert words_of("node abc of ab is not there", ["ab", "abc"]) == "node · of · is not there"
+
+
+def test_how_a_process_is_doing_tells_nothing_of_a_namespace():
+    one, other = (
+        semantic_service_pb2.GetMaintenanceHealthResponse(health=semantic_pb2.MaintenanceHealth(run_count=count))
+        for count in (1, 2)
+    )
+    assert shape_of(one) == shape_of(other)
+    assert shape_of(one) != shape_of(semantic_service_pb2.GetMaintenanceHealthResponse())

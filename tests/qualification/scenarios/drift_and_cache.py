@@ -14,18 +14,12 @@ from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.observers.receipts import Repository, namespace_key, partition_name
 from tests.qualification.observers.stored_keys import StoredKey, stored_keys
 from tests.qualification.scenarios.meanings import Meanings, node_id, refreshed
+from tests.qualification.scenarios.paraphrases import OTHERS
 from tests.qualification.scenarios.stage import Stage
 
 _SESSION: Final = "assistant"
 _MOST_MISSED: Final = 3
 _RETIRED, _REVISED, _RELABELLED, _SUPERSEDED = range(3), range(3, 6), range(6, 8), range(8, 10)
-_NOW_ABOUT: Final = (
-    "The chess club meets in the old water tower.",
-    "Parcels heavier than ten kilos are left with the neighbour.",
-    "The choir rehearses the requiem without an organ.",
-    "The swimming pool is heated by the data centre.",
-    "The tax office answers letters within six weeks.",
-)
 _MODES: Final = (RecallMode.SEMANTIC, RecallMode.HYBRID, RecallMode.AUTO)
 
 
@@ -86,7 +80,7 @@ class DriftAndCache:
         async with stage.cluster.client(f"{stage.prefix}drift") as client:
             session = await client.open_session(_SESSION, max_results=5)
             await client.set_schedule()  # from here on the index moves only when it is told to
-            course = _Course(stage, client, Meanings.of(stage.cluster, client), session)
+            course = _Course(stage, client, Meanings(client), session)
             await self._drift(course)
             await self._rebuild(course)
         stage.found("no outdated meaning is found", course.asked, course.stale)
@@ -106,15 +100,15 @@ class DriftAndCache:
         missed = misunderstood(answers, meanings.right, most=_MOST_MISSED)
         course.stage.found("the model understands", len(answers), missed)
 
-        texts = iter(_NOW_ABOUT)
+        texts = iter(OTHERS)
         for number in _RETIRED:
             await memory.retire(cited[number])
         for number, text in zip(_REVISED, islice(texts, len(_REVISED)), strict=True):
-            await memory.revise(cited[number], content=meanings.worded(text))
+            await memory.revise(cited[number], content=text)
         for number in _RELABELLED:
             await memory.revise(cited[number], set_labels={"looked-at": "yes"})
         for number, text in zip(_SUPERSEDED, texts, strict=True):
-            await memory.supersede(cited[number], meanings.worded(text))
+            await memory.supersede(cited[number], text)
 
         changed = [*_RETIRED, *_REVISED, *_SUPERSEDED]
         gone = {f"q{number}": node_id(number) for number in changed}

@@ -31,7 +31,7 @@ class EmbeddingProvider:
         calls_before = len(cluster.embedding.tokens)
         async with cluster.client(f"{stage.prefix}provider") as client:
             session = await client.open_session(_SESSION, max_results=5)
-            meanings = Meanings.of(cluster, client)
+            meanings = Meanings(client)
             await meanings.remember()
             await indexed(client)
             await _identify(stage, client, session, seen, "at first")

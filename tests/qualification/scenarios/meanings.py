@@ -14,7 +14,6 @@ from durable_memory_client.errors import (
     NotServingError,
 )
 from tests.processes.polling import wait_until_async
-from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.scenarios.paraphrases import PAIRS
 
 REFRESH_SECONDS = 60.0
@@ -29,28 +28,20 @@ _PASSING = (
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """The memories of one namespace, each with a question by another wording; all contain the canary."""
+    """The memories of one namespace, each with a question by another wording."""
 
     memory: MemoryNamespace
-    canary: str
-    numbers: Sequence[int]
-
-    @classmethod
-    def of(cls, cluster: Cluster, memory: MemoryNamespace, count: int = len(PAIRS)) -> Meanings:
-        return cls(memory, cluster.canary, range(count))
+    numbers: Sequence[int] = range(len(PAIRS))
 
     @property
     def right(self) -> Mapping[str, str]:
         """The node of each question."""
         return {f"q{number}": node_id(number) for number in self.numbers}
 
-    def worded(self, text: str) -> str:
-        return f"{text} ({self.canary})"
-
     async def remember(self) -> dict[int, Citation]:
         """All of them; their citations by number."""
         return {
-            number: (await self.memory.remember(self.worded(PAIRS[number][0]), node_id=node_id(number))).citation
+            number: (await self.memory.remember(PAIRS[number][0], node_id=node_id(number))).citation
             for number in self.numbers
         }
 
@@ -60,7 +51,7 @@ class Meanings:
         """What each question finds by meaning, best first."""
         answers = {}
         for number in self.numbers if numbers is None else numbers:
-            recall = await session.recall(self.worded(PAIRS[number][1]), mode=mode)
+            recall = await session.recall(PAIRS[number][1], mode=mode)
             answers[f"q{number}"] = [hit.node_id for hit in recall if hit.semantic is not None]
         return answers
 

@@ -5,6 +5,7 @@ No two statements are about the same thing, so that a question has one right ans
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 PAIRS: Final = (
@@ -29,3 +30,17 @@ PAIRS: Final = (
     ("The patent for the folding ladder expires in June.", "When do the rights to the collapsible steps end?"),
     ("The ferry carries no more than twelve cars.", "渡轮最多能载多少辆汽车？"),
 )
+
+OTHERS: Final = (
+    "The chess club meets in the old water tower.",
+    "Parcels heavier than ten kilos are left with the neighbour.",
+    "The choir rehearses the requiem without an organ.",
+    "The swimming pool is heated by the data centre.",
+    "The tax office answers letters within six weeks.",
+)
+"""About none of these."""
+
+
+def sentences() -> Collection[str]:
+    """All of them: another word in each would tell a leak as well, and would be what the model hears best."""
+    return [*(text for pair in PAIRS for text in pair), *OTHERS]
