@@ -129,5 +129,6 @@ def counted(history: History) -> Mapping[str, int]:
         "change_tokens": len(history.readings),
         "admissions_and_uses": len(history.recorded),
         "sessions_resumed": len(history.resumed),
+        "runs_begun_again": len(history.begun_again),
         "processes": len(history.processes),
     }

@@ -1,4 +1,4 @@
-"""What must hold of recalls, admissions and sessions. Each check returns what is wrong, by ids, revisions and digests.
+"""What must hold of recalls and admissions. Each check returns what is wrong, by ids, revisions and digests.
 
 A recall answers for one namespace revision, which is not behind what was acknowledged before the recall began and not
 ahead of what had been sent when it ended. What it returns was ACTIVE and current at that revision, and it misses
@@ -17,13 +17,11 @@ from tests.qualification.checks.kernel import stale_readings
 from tests.qualification.model.nodes import ACTIVE, NodesModel, State
 from tests.qualification.model.replay import Replay
 from tests.qualification.recorder.history import (
-    Begun,
     Call,
     Fate,
     History,
     Recalled,
     Recorded,
-    Resumed,
     by_command,
     fate,
 )
@@ -161,40 +159,6 @@ def shared_events(recorded: Iterable[Recorded]) -> list[str]:
             if len(of) > 1
         ),
     ]
-
-
-def collapsed_runs(begun: Iterable[Begun]) -> list[str]:
-    """Each invocation of a run is one of its own, whatever its name was used for before, and keeps what it is."""
-    by_incarnation: dict[str, set[str]] = defaultdict(set)
-    by_context: dict[str, set[str]] = defaultdict(set)
-    by_request: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for one in begun:
-        by_incarnation[one.incarnation].add(one.request_id)
-        by_context[one.context_id].add(one.request_id)
-        by_request[one.request_id].add((one.incarnation, one.context_id))
-    return [
-        *(f"invocations {sorted(of)} are one incarnation" for of in by_incarnation.values() if len(of) > 1),
-        *(f"invocations {sorted(of)} have one context" for of in by_context.values() if len(of) > 1),
-        *(f"invocation {key} is of several: {sorted(of)}" for key, of in by_request.items() if len(of) > 1),
-    ]
-
-
-def wrong_bindings(resumed: Iterable[Resumed]) -> list[str]:
-    """A session is resumed as exactly what it was bound to, whenever it is asked for; nothing else ever is."""
-    found = []
-    bound: dict[str, str] = {}
-    for one in sorted(resumed, key=lambda one: one.began):
-        if one.drifted and one.got:
-            found.append(f"session {one.session_id} was resumed with a binding that drifted")
-        if not one.drifted and one.reason in ("BINDING_DRIFT", "SESSION_NOT_FOUND", "SESSION_CLOSED"):
-            found.append(f"session {one.session_id} was refused as what it is bound to ({one.reason})")
-        if one.got and bound.setdefault(one.session_id, one.got) != one.got:
-            found.append(
-                f"session {one.session_id} was bound to {bound[one.session_id][:12]}, and is to {one.got[:12]}"
-            )
-        if one.got and one.asked and not one.drifted and one.asked != one.got:
-            found.append(f"session {one.session_id} was resumed as {one.got[:12]}, and {one.asked[:12]} was expected")
-    return found
 
 
 def _missing(recall: Recalled, how: str, model: NodesModel, replay: Replay) -> list[str]:

@@ -1,4 +1,4 @@
-"""The checks of recalls, admissions and sessions find what they are for, in histories that are bad by hand."""
+"""The checks of recalls and admissions find what they are for, in histories that are bad by hand."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from tests.qualification.checks import recall as checks
 from tests.qualification.checks.by_hand import Story, hit
 from tests.qualification.model.nodes import NodesModel
 from tests.qualification.model.replay import Replay
-from tests.qualification.recorder.history import Begun, Call, Outcome, Recalled, Recorded, Resumed
+from tests.qualification.recorder.history import Call, Outcome, Recalled, Recorded
 
 
 @pytest.fixture
@@ -263,54 +263,3 @@ def test_an_event_or_context_of_two_runs_is_found():
     assert found.startswith("event e is of several")
     (found,) = checks.shared_events([event("e"), event("f", session_id="t")])
     assert found.startswith("context c is of several runs")
-
-
-def begun(request_id: str, incarnation: str, context_id: str) -> Begun:
-    return Begun(
-        at=1.0,
-        request_id=request_id,
-        session_id="s",
-        run_id="turn-1",
-        incarnation=incarnation,
-        context_id=context_id,
-        outcome="BEGUN",
-    )
-
-
-def test_two_invocations_that_are_one_run_are_found():
-    assert checks.collapsed_runs([begun("a", "i", "c"), begun("a", "i", "c"), begun("b", "j", "d")]) == []
-    assert checks.collapsed_runs([begun("a", "i", "c"), begun("b", "i", "d")]) == [
-        "invocations ['a', 'b'] are one incarnation"
-    ]
-    assert checks.collapsed_runs([begun("a", "i", "c"), begun("b", "j", "c")]) == [
-        "invocations ['a', 'b'] have one context"
-    ]
-    assert len(checks.collapsed_runs([begun("a", "i", "c"), begun("a", "j", "d")])) == 1
-
-
-def resumed(at: float, *, asked: str = "digest", got: str = "", reason: str = "", drifted: bool = False) -> Resumed:
-    return Resumed(began=at, ended=at + 0.5, session_id="s", asked=asked, drifted=drifted, got=got, reason=reason)
-
-
-OPENED = resumed(0, asked="", got="digest")
-
-
-@pytest.mark.parametrize(
-    ("of", "problem"),
-    [
-        ([OPENED, resumed(1, got="digest"), resumed(2, asked="x", reason="BINDING_DRIFT", drifted=True)], None),
-        ([OPENED, resumed(1, reason="UNAVAILABLE")], None),
-        ([OPENED, resumed(1, asked="x", got="digest", drifted=True)], "with a binding that drifted"),
-        ([OPENED, resumed(1, reason="BINDING_DRIFT")], "refused as what it is bound to (BINDING_DRIFT)"),
-        ([OPENED, resumed(1, reason="SESSION_NOT_FOUND")], "refused as what it is bound to (SESSION_NOT_FOUND)"),
-        ([OPENED, resumed(1, asked="", got="other")], "was bound to digest, and is to other"),
-    ],
-    ids=["right", "away", "drifted", "refused", "lost", "bound anew"],
-)
-def test_a_session_that_is_resumed_as_something_else_is_found(of: list[Resumed], problem: str | None):
-    found = checks.wrong_bindings(of)
-    if problem is None:
-        assert found == []
-    else:
-        assert len(found) == 1
-        assert problem in found[0]

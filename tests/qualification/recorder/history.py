@@ -193,17 +193,21 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunTwice:
-    """A run id that was begun by the process that had it open for certain, as `incarnation` since `opened`."""
+class BegunAgain:
+    """A run id that its own process began again. Of the run that it named before it is known how that stood."""
 
     began: float
     ended: float
     session_id: str
     run_id: str
-    incarnation: str
-    opened: float
+    before: str
+    """The incarnation that it had, which its process knew of at `known`."""
+    known: float
+    is_open: bool
+    """Whether that was open for certain; else it had ended for certain."""
     got: str = ""
-    """The incarnation that the answer names; empty if it was refused, or is not known."""
+    """The incarnation that it has now; empty if it was refused, or is not known."""
+    outcome: str = ""
     reason: str = ""
     process: str = ""
 
@@ -253,7 +257,7 @@ class Process:
     pid: int
 
 
-Record: TypeAlias = Process | Call | Reading | Recalled | Begun | BegunTwice | Recorded | Resumed
+Record: TypeAlias = Process | Call | Reading | Recalled | Begun | BegunAgain | Recorded | Resumed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -265,7 +269,7 @@ class History:
     readings: list[Reading] = field(default_factory=list)
     recalls: list[Recalled] = field(default_factory=list)
     begun: list[Begun] = field(default_factory=list)
-    begun_twice: list[BegunTwice] = field(default_factory=list)
+    begun_again: list[BegunAgain] = field(default_factory=list)
     recorded: list[Recorded] = field(default_factory=list)
     resumed: list[Resumed] = field(default_factory=list)
 
@@ -281,8 +285,8 @@ class History:
                 self.recalls.append(record)
             case Begun():
                 self.begun.append(record)
-            case BegunTwice():
-                self.begun_twice.append(record)
+            case BegunAgain():
+                self.begun_again.append(record)
             case Recorded():
                 self.recorded.append(record)
             case Resumed():

@@ -14,7 +14,7 @@ from durable_memory_client import ChangeToken, MemoryServiceError, MemoryUnavail
 from tests.qualification.recorder.answers import Answer, effect_of, hits_of, stands
 from tests.qualification.recorder.history import (
     Begun,
-    BegunTwice,
+    BegunAgain,
     Call,
     Fate,
     History,
@@ -237,7 +237,7 @@ class Recorder:
         )
         return token
 
-    def keep(self, record: Begun | BegunTwice | Recorded | Resumed) -> None:
+    def keep(self, record: Begun | BegunAgain | Recorded | Resumed) -> None:
         """Note something else that a caller was told."""
         self._keep(replace(record, process=self._process))
 

@@ -10,6 +10,7 @@ import pytest
 from tests.qualification.checks.by_hand import Story, hit
 from tests.qualification.recorder.history import (
     Begun,
+    BegunAgain,
     Call,
     Outcome,
     Process,
@@ -45,6 +46,16 @@ def test_everything_is_read_as_it_was_written(path: Path):
         Process(process="w", seed="1", began=1.0, wall=2.0, pid=3),
         Reading(began=1.0, ended=2.0, history_id="h", revision=1),
         Begun(at=1.0, request_id="r", session_id="s", run_id="t", incarnation="i", context_id="c", outcome="BEGUN"),
+        BegunAgain(
+            began=1.0,
+            ended=2.0,
+            session_id="s",
+            run_id="t",
+            before="i",
+            known=0.5,
+            is_open=True,
+            reason="RUN_IDENTITY_CONFLICT",
+        ),
         Recorded(
             method="ActiveRecall",
             request_id="r",
@@ -62,8 +73,8 @@ def test_everything_is_read_as_it_was_written(path: Path):
     history = read_history(path)
     assert history.calls == [call]
     assert history.recalls == [recall]
-    read = [*history.processes, *history.readings, *history.begun, *history.recorded, *history.resumed]
-    assert read == others
+    runs = [*history.begun, *history.begun_again]
+    assert [*history.processes, *history.readings, *runs, *history.recorded, *history.resumed] == others
 
 
 def test_an_attempt_that_never_ended_is_in_doubt(path: Path):

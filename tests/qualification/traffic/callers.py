@@ -128,6 +128,9 @@ class Caller:
         """Do one thing. Raises: MemoryUnavailableError."""
         raise NotImplementedError
 
+    async def finish(self) -> None:
+        """Do once more what must have been done after everything that happened, however little time there was."""
+
     @property
     def memory(self) -> MemoryClient:
         """One of the servers."""

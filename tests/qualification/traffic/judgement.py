@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from durable_memory_client import ChangeSet, MemoryNamespace, Node, UsageSummary, WatchedChange
-from tests.qualification.checks import contention, kernel
+from tests.qualification.checks import contention, kernel, sessions
 from tests.qualification.checks import recall as recalls
 from tests.qualification.model.nodes import NodesModel
 from tests.qualification.model.replay import Replay
@@ -55,10 +55,17 @@ async def read_all(memory: MemoryNamespace, watched: Sequence[WatchedChange] | N
     )
 
 
-def judge(history: History, kept: Kept, texts: Mapping[Key, str] | None = None) -> list[Finding]:
+def judge(
+    history: History,
+    kept: Kept,
+    texts: Mapping[Key, str] | None = None,
+    *,
+    restarts: Sequence[sessions.Restart] = (),
+) -> list[Finding]:
     """What each check finds. A check of something that there was none of is left out.
 
-    `texts` has what each command's text begins with, of those who have still got them.
+    `texts` has what each command's text begins with, of those who have still got them. `restarts` of servers happened
+    meanwhile; where somebody resumes sessions, what is to hold across them has to have been tried.
     """
     calls, changes = history.calls, kept.changes
     acknowledged = sum(call.outcome is Outcome.OK for call in calls)
@@ -100,12 +107,9 @@ def judge(history: History, kept: Kept, texts: Mapping[Key, str] | None = None) 
             _finding("access events are of one run", len(history.recorded), recalls.shared_events(history.recorded)),
         ]
     if history.begun:
-        found.append(
-            _finding("runs are never taken for others", len(history.begun), recalls.collapsed_runs(history.begun))
-        )
+        found.append(_finding("runs are never taken for others", len(history.begun), _run_problems(history)))
     if history.resumed:
-        resumed = [one for one in history.resumed if one.asked]
-        found.append(_finding("sessions are resumed exactly", len(resumed), recalls.wrong_bindings(history.resumed)))
+        found += _session_findings(history, restarts)
     return found
 
 
@@ -146,6 +150,23 @@ def _recall_findings(history: History, kept: Kept) -> list[Finding]:
     if covered:
         missing = recalls.missing_meanings(answered, model, replay)
         found.append(_finding("no recall by meaning misses what it names", covered, missing))
+    return found
+
+
+def _run_problems(history: History) -> list[str]:
+    return [*sessions.collapsed_runs(history.begun), *sessions.wrong_runs(history.begun_again, history.recorded)]
+
+
+def _session_findings(history: History, restarts: Sequence[sessions.Restart]) -> list[Finding]:
+    own, drifted = sessions.own_ones(history.resumed), sessions.drifted_ones(history.resumed)
+    found = [
+        _finding("own bindings resume exactly", len(own), sessions.wrong_bindings(history.resumed)),
+        _finding("a binding that drifted is refused as that", len(drifted), sessions.drift_accepted(history.resumed)),
+    ]
+    if restarts:
+        again = sessions.after_a_restart(history.begun_again, restarts)
+        problems = sessions.wrong_runs(again, history.recorded)
+        found.append(_finding("run ids begun again after a restart are runs of their own", len(again), problems))
     return found
 
 

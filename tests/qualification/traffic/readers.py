@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from durable_memory_client import (
@@ -19,7 +19,7 @@ from durable_memory_client import (
     Run,
     SessionBinding,
 )
-from tests.qualification.recorder.history import Begun, Recorded, Resumed
+from tests.qualification.recorder.history import Begun, BegunAgain, Recorded, Resumed
 from tests.qualification.recorder.recorder import Question
 from tests.qualification.traffic.callers import Caller
 from tests.qualification.traffic.wording import SHARED_WORD
@@ -28,6 +28,7 @@ MOST_RESULTS = 5
 _RECENT = 20
 _SESSIONS = 12
 _RUN_IDS = ("turn-1", "turn-2")
+_LAST_TRIES = 10
 
 
 class Recaller(Caller):
@@ -194,41 +195,103 @@ class Admitter(RunCaller):
             self._run = None
 
 
+@dataclass(slots=True)
+class _NamedRun:
+    """What a run id was begun as the last time. `is_open`: None while its end is in doubt."""
+
+    run: MemoryRun
+    known: float
+    is_open: bool | None = True
+
+
 class SessionResumer(RunCaller):
     """Opens sessions, and resumes them for ever after, each as exactly what it is bound to; tries wrong bindings too.
 
-    In each resumed session it begins runs under names that it has used before, in this session and in others.
+    In each resumed session it begins runs under names that it has used before, in this session and in others. Some it
+    leaves open, and begins them again all the same.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._bindings: dict[str, SessionBinding] = {}
-        self._open: dict[tuple[str, str], MemoryRun] = {}
+        self._runs: dict[tuple[str, str], _NamedRun] = {}
 
     async def step(self) -> None:
         known = sorted(self.sessions)
         if not known or (len(known) < _SESSIONS and self.rng.random() < 0.2):
             await self._open_one()
             return
-        session_id = self.rng.choice(known)
+        session_id, run_id = self.rng.choice(known), self.rng.choice(_RUN_IDS)
         if self.rng.random() < 0.35:
             await self._resume_drifted(session_id)
             return
+        if self._runs and self.rng.random() < 0.5:
+            session_id, run_id = self._oldest()
         expected = self._bindings.get(session_id) if self.rng.random() < 0.5 else None
         session = await self._resume(session_id, expected or self.sessions[session_id], drifted=False)
         if session is not None:
-            await self._work(session)
+            await self._work(session, run_id, leave_open=self.rng.random() < 0.3)
 
-    async def _work(self, session: MemorySession) -> None:
-        place = session.session_id, self.rng.choice(_RUN_IDS)
-        run = self._open.pop(place, None)
-        if run is None:
-            run = await self.begin(session, place[1])
+    async def finish(self) -> None:
+        """Try a binding that drifted, resume the session whose run was left alone for the longest time, and begin that
+        again: nothing that was begun before a restart is then left to be begun after it by chance."""
+        for _ in range(_LAST_TRIES):
+            if not self._bindings:
+                await self._open_one()
+                continue
+            session_id, run_id = self._oldest() if self._runs else (min(self._bindings), _RUN_IDS[0])
+            await self._resume_drifted(session_id)
+            session = await self._resume(session_id, self.sessions[session_id], drifted=False)
+            if session is None:
+                continue
+            await self._work(session, run_id)
+            named = self._runs.get((session_id, run_id))
+            if named is not None and named.is_open is False:
+                await self._work(session, run_id)
+                return
+
+    def _oldest(self) -> tuple[str, str]:
+        """Of the run ids that were begun, the one of which nothing was heard for the longest time."""
+        return min(self._runs, key=lambda place: self._runs[place].known)
+
+    async def _work(self, session: MemorySession, run_id: str, *, leave_open: bool = False) -> None:
+        """Begin a run and end it. One that is open already is begun again, which is refused, and then ended."""
+        place = session.session_id, run_id
+        named = self._runs.get(place)
+        if named is not None and named.is_open:
+            await self._begin_again(session, named)
+        elif named is None or named.is_open is False:
+            run = await self.begin(session, run_id) if named is None else await self._begin_again(session, named)
             if run is None:
                 return
+            named = self._runs[place] = _NamedRun(run, time.monotonic())
             await self.assemble(run)
-        if not await self.end(run):
-            self._open[place] = run
+            if leave_open:
+                return
+        # One that it had left open and begun again in vain, one whose end is in doubt, or a new one.
+        named.is_open = None
+        if await self.end(named.run):
+            named.is_open, named.known = False, time.monotonic()
+
+    async def _begin_again(self, session: MemorySession, named: _NamedRun) -> MemoryRun | None:
+        """The run that has the name now, and was noted as such; None if it was refused."""
+        before, began = named.run.info, time.monotonic()
+        run = await self.begin(session, before.run_id)
+        self._recorder.keep(
+            BegunAgain(
+                began=began,
+                ended=time.monotonic(),
+                session_id=session.session_id,
+                run_id=before.run_id,
+                before=before.incarnation,
+                known=named.known,
+                is_open=bool(named.is_open),
+                got="" if run is None else run.info.incarnation,
+                outcome="" if run is None else str(run.outcome or ""),
+                reason="" if run is not None or self.last is None else self.last.reason,
+            )
+        )
+        return run
 
     async def _open_one(self) -> None:
         session_id = self.new_id()

@@ -11,6 +11,7 @@ from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient
 from tests.processes.polling import wait_until_async
 from tests.processes.server import ServerProcess
 from tests.qualification.checks.kernel import problems
+from tests.qualification.checks.sessions import Restart
 from tests.qualification.recorder.history import History, Key, Outcome
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Finding
@@ -148,6 +149,10 @@ class Tenancy:
         self._stopping.set()
         await asyncio.gather(*self._tasks)
 
+    async def finish(self) -> None:
+        """Let every caller do what has to have been done after the last fault; after `stop`."""
+        await asyncio.gather(*(caller.finish() for caller in self.callers))
+
     async def check(self) -> None:
         """Whether everything that the callers know by now is true. They may go on meanwhile."""
         found = await self.problems_so_far()
@@ -185,15 +190,16 @@ class Tenancy:
             call, _ = await self.recorder.attempt(command, by=_AFTERWARDS)
             assert not strict or call.outcome is Outcome.OK, self.recorder.errors[command.key]
 
-    async def findings(self) -> tuple[list[Finding], Kept]:
-        """What every check finds in the whole of the namespace, and all of it. Nobody writes meanwhile."""
+    async def findings(self, restarts: Sequence[Restart] = ()) -> tuple[list[Finding], Kept]:
+        """What every check finds in the whole of the namespace, and all of it. Nobody writes meanwhile. `restarts` are
+        those of servers since it began."""
         watched = None
         if self._follower is not None:
             token = await self.memory.get_change_token()
             await self._follower.caught_up(token.namespace_revision)
             watched = list(self._follower.changes)
         kept = await read_all(self.memory, watched)
-        found = await asyncio.to_thread(judge, self.history.copy(), kept, self.recorder.texts)
+        found = await asyncio.to_thread(judge, self.history.copy(), kept, self.recorder.texts, restarts=restarts)
         return found, kept
 
     async def check_everything(self) -> None:

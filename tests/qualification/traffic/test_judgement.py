@@ -1,13 +1,14 @@
 """Everything together: a right namespace passes every check, and what is wrong with one is under its own name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from durable_memory_client import ChangeToken, Node, NodeKind, WatchedChange
 from tests.qualification.checks.by_hand import NOON, Story, again, hit
-from tests.qualification.recorder.history import History, Outcome, Reading
+from tests.qualification.checks.sessions import Restart
+from tests.qualification.recorder.history import Begun, BegunAgain, History, Outcome, Reading, Resumed
 from tests.qualification.report.results import Finding, Verdict
 from tests.qualification.traffic.judgement import Kept, judge, together
 from tests.qualification.traffic.wording import digest_of
@@ -62,8 +63,31 @@ def _node(story: Story, place: int, text: str) -> Node:
     )
 
 
-def failed(history: History, kept: Kept) -> set[str]:
-    return {finding.check for finding in judge(history, kept) if finding.verdict is Verdict.FAIL}
+RESTART = (1_000.0, 1_002.0)
+
+
+def sessions() -> tuple[list[Resumed], list[BegunAgain]]:
+    """What is right across `RESTART`: a session, its own binding and one that drifted, and its run ids."""
+    opened = Resumed(began=900.0, ended=901.0, session_id="s", asked="", drifted=False, got="d")
+    own = replace(opened, began=1_010.0, ended=1_011.0, asked="d")
+    other = replace(own, asked="x", drifted=True, got="", reason="BINDING_DRIFT")
+    another = BegunAgain(
+        began=1_012.0,
+        ended=1_013.0,
+        session_id="s",
+        run_id="turn-1",
+        before="i",
+        known=910.0,
+        is_open=False,
+        got="j",
+        outcome="BEGUN",
+    )
+    same = replace(another, run_id="turn-2", is_open=True, got="", reason="RUN_IDENTITY_CONFLICT")
+    return [opened, own, other], [another, same]
+
+
+def failed(history: History, kept: Kept, restarts: Sequence[Restart] = ()) -> set[str]:
+    return {finding.check for finding in judge(history, kept, restarts=restarts) if finding.verdict is Verdict.FAIL}
 
 
 def test_a_right_namespace_passes_every_check():
@@ -143,6 +167,42 @@ def read_behind(story: Story, history: History, kept: Kept) -> tuple[History, Ke
 )
 def test_what_is_wrong_is_found_under_its_name(spoil: Callable[..., tuple[History, Kept]], checks: set[str]):
     assert failed(*spoil(*world())) == checks
+
+
+OWN = "own bindings resume exactly"
+DRIFTED = "a binding that drifted is refused as that"
+AGAIN = "run ids begun again after a restart are runs of their own"
+
+
+def test_sessions_and_their_runs_are_judged_across_restarts():
+    _, history, kept = world()
+    history.resumed, history.begun_again = sessions()
+    looked_at = {finding.check: finding.looked_at for finding in judge(history, kept, restarts=[RESTART])}
+    assert (looked_at[OWN], looked_at[DRIFTED], looked_at[AGAIN]) == (1, 1, 2)
+    assert failed(history, kept, [RESTART]) == set()
+    assert AGAIN not in {finding.check for finding in judge(history, kept)}
+
+
+def test_what_was_not_tried_across_restarts_is_not_passed():
+    _, history, kept = world()
+    history.resumed, history.begun_again = sessions()
+    assert failed(history, kept, [(2_000.0, 2_001.0)]) == {AGAIN}
+    # Everything but the opening got no answer of the service.
+    history.resumed[1:] = [replace(one, got="", reason="UNAVAILABLE") for one in history.resumed[1:]]
+    assert failed(history, kept) == {OWN, DRIFTED}
+
+
+def test_a_restart_after_which_nothing_is_known_is_found_under_its_names():
+    _, history, kept = world()
+    (opened, own, other), (another, same) = sessions()
+    history.resumed = [opened, replace(own, got="", reason="SESSION_NOT_FOUND"), replace(other, reason="INTERNAL")]
+    history.begun_again = [replace(another, got="i"), replace(same, got="k", reason="")]
+    history.begun = [
+        Begun(
+            at=910.0, request_id="r", session_id="s", run_id="turn-1", incarnation="i", context_id="c", outcome="BEGUN"
+        )
+    ]
+    assert failed(history, kept, [RESTART]) == {OWN, DRIFTED, AGAIN, "runs are never taken for others"}
 
 
 def test_findings_of_several_namespaces_become_one_for_each_check():

@@ -23,11 +23,13 @@ from durable_memory_client import MemoryClient
 from tests.processes.polling import wait_until_async
 from tests.qualification.checks import assumptions
 from tests.qualification.checks.recall import is_by_meaning
+from tests.qualification.checks.sessions import Restart
+from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled
 from tests.qualification.recorder.history import History, Outcome, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Operations
-from tests.qualification.report.timeline import Lane, Timeline
+from tests.qualification.report.timeline import Event, Lane, Timeline
 from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Rememberer, Reviser
 from tests.qualification.traffic.judgement import Found, Kept, together
 from tests.qualification.traffic.racers import CasRacer, Repeater
@@ -54,6 +56,7 @@ PAUSE_SECONDS = 0.2
 BY_MEANING_PAUSE_SECONDS = 0.8
 """A model makes some ten vectors per second on half a machine; who writes more is recalled by words alone."""
 
+_RESTARTS = frozenset({ServerKilled.name, EveryServerKilled.name, ServerDrained.name})
 _ATTEMPT_SECONDS = 2.0
 _REPEATED = 60
 
@@ -179,9 +182,11 @@ class Traffic:
         found("acknowledged so far is kept", sum(len(tenancy.recorder.calls) for tenancy in self.tenancies), wrong)
 
     async def stop(self) -> None:
-        """Let every caller finish what it is doing. Raises what one of them did not expect."""
+        """Let every caller finish what it is doing, and do once more what is to be known of the time after the last
+        fault. Raises what one of them did not expect."""
         self.ended = time.monotonic()
         await asyncio.gather(*(tenancy.stop() for tenancy in self.tenancies))
+        await asyncio.gather(*(tenancy.finish() for tenancy in self.tenancies))
 
     async def settle(self, timeout: float = 60.0) -> None:
         """Repeat what is in doubt, with the same request ids, until all of it is known; and some of what is known.
@@ -203,7 +208,8 @@ class Traffic:
         # Beside the event loop, which carries every line of the cluster. Nobody calls any more.
         problems = await asyncio.to_thread(self._assumptions, history)
         found("the harness did what it was to do", len(history.calls), problems)
-        judged = [await tenancy.findings() for tenancy in self.tenancies]
+        restarts = self._restarts()
+        judged = [await tenancy.findings(restarts) for tenancy in self.tenancies]
         self._kept = [kept for _, kept in judged]
         for finding in together([findings for findings, _ in judged]):
             found(finding.check, finding.looked_at, finding.problems)
@@ -229,13 +235,21 @@ class Traffic:
 
     def _last_fault(self) -> float | None:
         """When the last fault of this traffic's time had been mended."""
-        assert self.ended is not None
-        ends = [
-            event.began if event.ended is None else event.ended
-            for event in self._cluster.timeline.events
-            if event.lane is Lane.FAULT and self.began <= event.began < self.ended
-        ]
+        ends = [event.began if event.ended is None else event.ended for event in self._faults()]
         return max(ends, default=None)
+
+    def _restarts(self) -> list[Restart]:
+        """When servers were away to start again, in this traffic's time."""
+        return [
+            (event.began, event.ended)
+            for event in self._faults()
+            if event.label in _RESTARTS and event.ended is not None
+        ]
+
+    def _faults(self) -> list[Event]:
+        assert self.ended is not None
+        events = self._cluster.timeline.events
+        return [event for event in events if event.lane is Lane.FAULT and self.began <= event.began < self.ended]
 
     async def _tenancy(self, tenant: str, scope: str) -> Tenancy:
         clients = []
