@@ -44,7 +44,10 @@ func (c *calls) unary(ctx context.Context, namespace Namespace, request, respons
 		return err
 	}
 	called.settleNamespace(request, namespace)
-	tried := attempted{method: called.name, requestID: called.settleRequestID(request)}
+	tried := attempted{method: called.name, requestID: called.settleRequestID(request), codec: newAnswerCodec()}
+	if err := checkEncodable(request); err != nil {
+		return err
+	}
 	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
 	defer cancel()
 	var failed *Error // of the attempt before
@@ -58,7 +61,8 @@ func (c *calls) unary(ctx context.Context, namespace Namespace, request, respons
 			return err
 		}
 		var header, trailer metadata.MD
-		err = c.connection.Invoke(outgoing, called.full, request, response, grpc.Header(&header), grpc.Trailer(&trailer))
+		err = c.connection.Invoke(outgoing, called.full, request, response,
+			grpc.ForceCodecV2(tried.codec), grpc.Header(&header), grpc.Trailer(&trailer))
 		if err == nil {
 			c.answered()
 			return nil
@@ -82,14 +86,20 @@ func (c *calls) stream(ctx context.Context, namespace Namespace, request, respon
 		return nil, err
 	}
 	called.settleNamespace(request, namespace)
-	tried := attempted{method: called.name, requestID: called.settleRequestID(request), attempts: attempt}
+	tried := attempted{
+		method: called.name, requestID: called.settleRequestID(request), attempts: attempt, codec: newAnswerCodec(),
+	}
+	if err := checkEncodable(request); err != nil {
+		return nil, err
+	}
 	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
 	outgoing, err := c.outgoing(ctx)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	opened, err := c.connection.NewStream(outgoing, &grpc.StreamDesc{ServerStreams: true}, called.full)
+	opened, err := c.connection.NewStream(
+		outgoing, &grpc.StreamDesc{ServerStreams: true}, called.full, grpc.ForceCodecV2(tried.codec))
 	if err == nil {
 		err = opened.SendMsg(request)
 		if err == nil || errors.Is(err, io.EOF) { // what went wrong is then said by the answer
@@ -134,14 +144,18 @@ func (c *calls) upload(
 		return err
 	}
 	called.settleNamespace(first, namespace)
-	tried := attempted{method: called.name, requestID: called.settleRequestID(first), attempts: 1}
+	tried := attempted{method: called.name, requestID: called.settleRequestID(first), attempts: 1, codec: newAnswerCodec()}
+	if err := checkEncodable(first); err != nil {
+		return err
+	}
 	ctx, cancel := withDefaultTimeout(ctx, called.policy.timeout)
 	defer cancel()
 	outgoing, err := c.outgoing(ctx)
 	if err != nil {
 		return err
 	}
-	opened, err := c.connection.NewStream(outgoing, &grpc.StreamDesc{ClientStreams: true}, called.full)
+	opened, err := c.connection.NewStream(
+		outgoing, &grpc.StreamDesc{ClientStreams: true}, called.full, grpc.ForceCodecV2(tried.codec))
 	if err != nil {
 		return failure(ctx, err, tried)
 	}

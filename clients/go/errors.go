@@ -85,6 +85,7 @@ type attempted struct {
 	method    string
 	requestID string
 	attempts  int
+	codec     *answerCodec
 }
 
 // failure makes the error of a failed call: the reason decides the kind, the attempts decide what is definite. ctx is
@@ -93,10 +94,15 @@ func failure(ctx context.Context, err error, tried attempted, headers ...metadat
 	state, _ := status.FromError(err)
 	code := state.Code()
 	info, retryAfter := details(state)
-	if info == nil && (code == codes.Internal || (code == codes.Canceled && ctx.Err() == nil)) {
-		// Canceled: a server that stops ends what has reached it in this way; it is not the caller's wish. Internal: a
-		// proxy whose server is gone resets what was being answered; the service gives its reason.
-		code = codes.Unavailable
+	if info == nil {
+		switch {
+		case code == codes.Canceled && ctx.Err() == nil:
+			// A server that stops ends what has reached it in this way; it is not the caller's wish.
+			code = codes.Unavailable
+		case code == codes.Internal && ofPeer(state, headers) && !tried.codec.undecodable:
+			// A proxy whose server is gone resets what was being answered; the service gives its reason.
+			code = codes.Unavailable
+		}
 	}
 	made := &Error{
 		Code:       code,
