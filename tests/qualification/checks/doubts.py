@@ -22,18 +22,25 @@ class Doubt:
 
 
 def in_doubt(
-    calls: Iterable[Call], committed: Mapping[Key, float], spans: Collection[Span], *, reasons: Collection[str] = ()
+    calls: Iterable[Call],
+    committed: Mapping[Key, float],
+    spans: Collection[Span],
+    *,
+    reasons: Collection[str] = (),
+    begun: bool = False,
 ) -> list[Doubt]:
-    """The attempts at changes of nodes that ended in doubt while a fault lasted. `reasons`: for these alone, if any.
+    """The attempts at changes of nodes that were under way while a fault lasted, and ended in doubt.
 
-    `committed` is when each change set was committed, by the clock on the wall.
+    `committed` is when each change set was committed, by the clock on the wall. `reasons`: for these alone, if any.
+    `begun`: only those that began while it lasted, so that nothing before it was done to them.
     """
     found = []
     for key, attempts in by_command(calls).items():
         for place, call in enumerate(attempts):
             if call.outcome is not Outcome.UNKNOWN or not call.writes or (reasons and call.reason not in reasons):
                 continue
-            if any(began <= call.ended and call.began <= ended for began, ended in spans):
+            at = call.began if begun else call.ended
+            if any(began <= at and call.began <= ended for began, ended in spans):
                 following = attempts[place + 1].wall if place + 1 < len(attempts) else math.inf
                 applied = key in committed and call.wall <= committed[key] < following
                 found.append(Doubt(call=call, applied=applied))

@@ -55,6 +55,12 @@ def test_only_changes_in_doubt_in_the_time_of_the_fault_and_for_its_reason_count
     assert in_doubt(calls, {}, []) == []
 
 
+@pytest.mark.parametrize(("began", "found"), [(9.0, 1), (10.5, 0)], ids=["in its time", "before it"])
+def test_what_was_under_way_when_the_fault_began_may_be_another_faults(began: float, found: int):
+    assert len(in_doubt([DOUBTFUL], {}, [(began, 12.0)])) == 1
+    assert len(in_doubt([DOUBTFUL], {}, [(began, 12.0)], begun=True)) == found
+
+
 @pytest.mark.parametrize(
     ("last", "committed", "problems"),
     [

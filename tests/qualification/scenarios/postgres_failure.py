@@ -82,7 +82,8 @@ class CommitsCut:
 
     def _is_in_doubt(self, since: float) -> bool:
         return any(
-            in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT) for history in self._traffic.histories
+            in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT, begun=True)
+            for history in self._traffic.histories
         )
 
 
@@ -125,7 +126,7 @@ def _settled(stage: Stage, traffic: Traffic) -> None:
         spans = spans_of(stage, traffic, {fault.name})
         doubts = []
         for tenancy in traffic.tenancies:
-            found = in_doubt(tenancy.history.calls, tenancy.committed, spans, reasons=_CUT)
+            found = in_doubt(tenancy.history.calls, tenancy.committed, spans, reasons=_CUT, begun=True)
             problems += unsettled(found, tenancy.history.calls, tenancy.committed)
             doubts += found
         problems += [f"{fault.name}: {problem}" for problem in one_sided(doubts, applied=applied)]
