@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, TypeAlias
 
 import asyncpg
 import structlog
 
-from durable_memory.adapters.postgres.connecting import Connector
+from durable_memory.adapters.postgres.connecting import Connector, Session
 from durable_memory.adapters.postgres.errors import LOST
 from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
@@ -24,7 +25,11 @@ from durable_memory.domain.errors import DomainError, dependency_unavailable
 
 _log = structlog.stdlib.get_logger(__name__)
 
+_Identity: TypeAlias = tuple[int, datetime]
+"""Of a session: the server's number for its process, which another may have later, and when it began."""
+
 _VOUCH: Final = statement("vouch")
+_OWN_SESSION: Final = statement("own_session")
 _DOUBT_SECONDS: Final = 1.0
 """How long it may take to tell a primary that does not commit from a connection that was lost without a word."""
 _PATIENCE_SECONDS: Final = 0.25
@@ -34,20 +39,25 @@ _LAST_PAUSE_SECONDS: Final = 2.0
 
 
 class Stall:
-    """Begins when a commit is given up, and is over when another is answered: one of its own, which waits."""
+    """Begins when a commit is given up, and is over when another is answered: one of its own, which waits.
+
+    There is one of its own at a time: as long as the server is at one, even on a connection that was lost, or may be
+    and cannot be asked, there is no other.
+    """
 
     def __init__(
         self,
         connector: Connector,
         settings: PostgresSettings,
-        waits: Callable[[int], Awaitable[bool]],
+        is_executing: Callable[[int, datetime], Awaitable[bool]],
         jitter: Callable[[], float],
     ) -> None:
-        """`waits` says whether the session of a process number still waits for a standby."""
+        """`is_executing` says whether the session of a process number, begun then, is there and at a statement."""
         self._connector = connector
         self._settings = settings
-        self._waits = waits
+        self._is_executing = is_executing
         self._jitter = jitter
+        self._session: _Identity | None = None
         self._task: asyncio.Task[None] | None = None
         self._began = 0.0
 
@@ -84,27 +94,59 @@ class Stall:
         _log.info("commits_back", seconds=round(asyncio.get_running_loop().time() - self._began, 3))
 
     async def _commits(self) -> bool:
-        """Whether a commit is answered, however long that takes; False if its session is gone, or it was warned."""
+        """Whether a commit is answered, however long that takes; False if its session is over, or it was warned."""
+        if self._session is not None and not await self._is_over(self._session):
+            return False
+        self._session = None
+        with suppress(DomainError, asyncpg.PostgresError, *LOST):
+            connection = await self._connector.connect(server_settings=connection_settings(self._settings))
+            try:
+                return await self._commits_on(connection)
+            finally:
+                connection.terminate()
+        return False
+
+    async def _commits_on(self, connection: Session) -> bool:
         warned = False
 
         def on_message(connection: Any, message: asyncpg.PostgresLogMessage) -> None:
             nonlocal warned
             warned = True
 
-        with suppress(DomainError, asyncpg.PostgresError, *LOST):
-            connection = await self._connector.connect(server_settings=connection_settings(self._settings))
-            connection.add_log_listener(on_message)
-            process = connection.get_server_pid()
-            committing = asyncio.ensure_future(connection.execute(_VOUCH))
-            try:
-                while not (await asyncio.wait({committing}, timeout=_LOOK_SECONDS))[0]:
-                    if not await self._waits(process):
-                        return False
-                committing.result()
-                return not warned
-            finally:
-                connection.terminate()
-                await asyncio.wait({committing})
-                if not committing.cancelled():
-                    committing.exception()  # seen: with its connection it has ended as well
+        connection.add_log_listener(on_message)
+        own = await connection.fetchrow(_OWN_SESSION, timeout=_LOOK_SECONDS)
+        assert own is not None
+        session = self._session = own["pid"], own["backend_start"]
+        committing = asyncio.ensure_future(connection.execute(_VOUCH))
+        ending = asyncio.ensure_future(self._ending(session))
+        try:
+            await asyncio.wait({committing, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not committing.done():
+                ending.result()
+                return False
+            committing.result()
+            self._session = None
+            return not warned
+        finally:
+            connection.terminate()
+            ending.cancel()
+            await asyncio.wait({committing, ending})
+            for task in (committing, ending):
+                if not task.cancelled():
+                    task.exception()  # seen: the commit has ended with its connection, and nobody asks for the other
+
+    async def _ending(self, session: _Identity) -> None:
+        """Return when the session is over without an answer: what it had to say was lost, or it never heard of it."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if await self._is_over(session):
+                return
+
+    async def _is_over(self, session: _Identity) -> bool:
+        """Whether that is certain. When nobody can be asked, it is not known, and waiting goes on.
+
+        What the session waits for does not matter: a commit waits for the disk as well as for the standby.
+        """
+        with suppress(DomainError):
+            return not await self._is_executing(*session)
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Final, TypeVar
 
 from durable_memory.adapters.change_signal import ChangeSignal
@@ -53,7 +54,7 @@ class PostgresStore(Reading):
         super().__init__(self._readers)
         self._head_reading = Reading(self._head_readers)
         self._heads = Heads(self._read_heads)
-        self._stall = Stall(self._connector, self._settings, self._waits_for_standby, self._jitter)
+        self._stall = Stall(self._connector, self._settings, self._is_executing, self._jitter)
         self._transactions = Transactions(self._writers, self._stall, self._settings, self._empty_head)
         self._signal = ChangeSignal(self._settings.change_poll_seconds)
         self._feed = ChangeFeed(self._connector, self._settings, self._signal, self._jitter)
@@ -169,9 +170,9 @@ class PostgresStore(Reading):
         for pool in self._pools:
             pool.expire()
 
-    async def _waits_for_standby(self, process: int) -> bool:
-        rows = await self.fetch("waits_for_standby", process)
-        return bool(rows and rows[0][0])
+    async def _is_executing(self, process: int, began: datetime) -> bool:
+        ((executing,),) = await self.fetch("session_is_executing", process, began)
+        return bool(executing)
 
     def _on_silence(self) -> None:
         """Where one connection has gone silent all may have: none that is idle is tried out on a caller."""

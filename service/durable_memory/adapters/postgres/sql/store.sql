@@ -34,8 +34,11 @@ SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM page_token_key);
 -- A commit of its own for an answer that repeats what others committed: it waits for the standby as theirs must have.
 SELECT pg_logical_emit_message(true, 'durable-memory', '');
 
--- name: waits_for_standby
-SELECT wait_event = 'SyncRep' FROM pg_stat_activity WHERE pid = $1;
+-- name: own_session
+SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid();
+
+-- name: session_is_executing
+SELECT count(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2 AND state = 'active';
 
 -- name: notify
 SELECT pg_notify($1::text, $2::text);
