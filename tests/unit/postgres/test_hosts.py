@@ -14,9 +14,17 @@ from durable_memory.adapters.postgres.hosts import Host, parse_target
         ("postgresql://h1,h2:2/d?port=7", [("h1", 7), ("h2", 2)], "postgresql:///d?port=7"),
         ("postgresql:///d?host=h1,h2&port=1,2", [("h1", 1), ("h2", 2)], "postgresql:///d?host=h1,h2&port=1,2"),
         ("postgresql://%2Frun%2Fpostgresql/d", [("/run/postgresql", None)], "postgresql:///d"),
+        ("postgresql://u@%2Ftmp:5433,%2Frun/d?port=7", [("/tmp", 5433), ("/run", 7)], "postgresql://u@/d?port=7"),
+        ("postgresql://%2Ftmp%2Fa%3A1:2/d", [("/tmp/a:1", 2)], "postgresql:///d"),
+        ("postgresql://db%2D1:1/d", [("db-1", 1)], "postgresql:///d"),
+        ("postgresql://[fe80::1%25eth0]:1/d", [("fe80::1%eth0", 1)], "postgresql:///d"),
+        ("postgresql:///d?host=/tmp/a:1&port=2", [("/tmp/a:1", 2)], "postgresql:///d?host=/tmp/a:1&port=2"),
+        ("postgresql:///d?host=/tmp/%2541", [("/tmp/%41", None)], "postgresql:///d?host=/tmp/%2541"),
         ("postgresql:///d?host=/run/postgresql", [("/run/postgresql", None)], "postgresql:///d?host=/run/postgresql"),
         ("postgresql:///d", [], "postgresql:///d"),
         ("postgresql:///?service=memory", [], "postgresql:///?service=memory"),
+        ("postgresql://db.example./d", [("db.example.", None)], "postgresql:///d"),
+        ("postgresql://d%C3%A4tenbank,h/d", [("d\u00e4tenbank", None), ("h", None)], "postgresql:///d"),
         ("postgresql://h", [("h", None)], "postgresql://"),
     ],
 )
@@ -41,3 +49,21 @@ def test_what_the_primary_does_not_satisfy_is_refused(wanted):
 def test_a_port_that_is_none_is_refused(port):
     with pytest.raises(ValueError, match="no number from 1 to 65535"):
         parse_target(f"postgresql://h:{port}/d")
+
+
+@pytest.mark.parametrize("name", ["db2..internal", ".internal", "db..", "a" * 64, f"db.{'a' * 64}.internal"])
+@pytest.mark.parametrize("dsn", ["postgresql://u:s3cret@h1,{name}/d", "postgresql://u:s3cret@/d?host=h1,{name}"])
+def test_a_name_that_cannot_be_looked_up_is_refused(dsn, name):
+    with pytest.raises(ValueError, match="name cannot be looked up") as caught:
+        parse_target(dsn.format(name=name))
+    assert not isinstance(caught.value, UnicodeError)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dsn", ["postgresql://u:12/s3cret@h/d", "postgresql://u:12/s3/cret@h1,h2/d?x=y", "postgresql://u/s3cret@h"]
+)
+def test_a_slash_in_a_password_is_refused_rather_than_taken_for_the_end_of_the_host(dsn):
+    with pytest.raises(ValueError, match="percent-encoded") as caught:
+        parse_target(dsn)
+    assert "s3" not in str(caught.value)

@@ -44,20 +44,24 @@ def parse_target(dsn: str) -> Target:
     credentials, at, authority = parts["authority"].rpartition("@")
     if "@" in credentials:
         raise ValueError("has an @ in its password that is not percent-encoded")
+    if "@" in parts["path"]:  # behind a / in the password, what is before it would be taken for the host
+        raise ValueError("has an @ behind a /: what is special in a user name or password has to be percent-encoded")
     options = _options(parts["options"] or "")
     if options.get("target_session_attrs", "primary") not in _PRIMARY_WILL_DO:
         raise ValueError(
             "asks for another server than the primary: target_session_attrs can be primary, read-write or any"
         )
-    listed = [unquote(item) for item in authority.split(",")] if authority else []
-    if not listed and options.get("host"):
-        listed = options["host"].split(",")
+    listed: list[tuple[str, str]] = []
+    if authority:  # taken apart first: what is encoded in a name is no port, and no folder either
+        listed = [(unquote(name), unquote(port)) for name, port in map(_name_and_port, authority.split(","))]
+    elif options.get("host"):  # decoded already, with all that is behind the ?
+        listed = [_name_and_port(item) for item in options["host"].split(",")]
     ports: list[int | None] = [_port(port) for port in options["port"].split(",")] if options.get("port") else [None]
     if len(ports) == 1:
         ports *= len(listed)
     if len(ports) != len(listed):
         raise ValueError("has another number of ports than of hosts")
-    hosts = tuple(_host(item, port) for item, port in zip(listed, ports, strict=True))
+    hosts = tuple(_host(name, own_port, port) for (name, own_port), port in zip(listed, ports, strict=True))
     query = "" if parts["options"] is None else f"?{parts['options']}"
     return Target(dsn=f"{parts['scheme']}://{credentials}{at}{parts['path']}{query}", hosts=hosts)
 
@@ -69,16 +73,31 @@ def _options(text: str) -> dict[str, str]:
         raise ValueError("has options that are not of the form name=value&name=value") from None
 
 
-def _host(item: str, port: int | None) -> Host:
+def _name_and_port(item: str) -> tuple[str, str]:
     if item.startswith("/"):
-        return Host(item, port)
+        return item, ""
     if bracketed := _BRACKETED.fullmatch(item):
-        name, own_port = bracketed[1], bracketed[2]
-    else:
-        name, _, own_port = item.partition(":")
+        return bracketed[1], bracketed[2] or ""
+    name, _, port = item.partition(":")
+    return name, port
+
+
+def _host(name: str, own_port: str, port: int | None) -> Host:
     if not name:
         raise ValueError("has a host without a name")
+    if not name.startswith("/"):
+        _require_name(name)
     return Host(name, _port(own_port) if own_port else port)
+
+
+def _require_name(name: str) -> None:
+    """Raises: ValueError for what nobody can look up: whoever tried would meet an error that is none of the network."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        raise ValueError(
+            "has a host whose name cannot be looked up: between its dots are 1 to 63 characters that names may have"
+        ) from None
 
 
 def _port(text: str) -> int:
