@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from durable_memory_client import IndexState, IndexStatus
 from tests.qualification.observers.partition_seen import PartitionSeen, Published, by_reign, publications, steps
@@ -13,6 +14,16 @@ from tests.qualification.observers.receipts import RecordedIntent, RecordedRecei
 HISTORY_START = "0" * 64
 Vectors = Mapping[str, bytes]
 """By the digest of their text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A promotion that was to lose a publication, by index revisions. `state`: what the status called the index then,
+    before anybody built it again."""
+
+    published: int
+    survived: int
+    state: str
 
 
 def problems(seen: Sequence[PartitionSeen]) -> list[str]:
@@ -121,6 +132,24 @@ def lost_publications(seen: Sequence[PartitionSeen]) -> int:
         begun.add((one.partition, one.reign))
         last[one.partition] = one
     return lost
+
+
+def lost_nothing(promotions: Iterable[Promotion]) -> list[str]:
+    """Each promotion has lost what it was to lose: otherwise it has shown nothing."""
+    return [
+        f"index revision {one.published} was to be lost, and {one.survived} is there after the promotion"
+        for one in promotions
+        if one.survived >= one.published
+    ]
+
+
+def unnoticed(promotions: Iterable[Promotion]) -> list[str]:
+    """An index that is behind what was published last is called REGRESSED, although it is a sound one."""
+    return [
+        f"the index was called {one.state} at index revision {one.survived} after {one.published} had been published"
+        for one in promotions
+        if one.state != IndexState.REGRESSED.name
+    ]
 
 
 def not_caught_up(statuses: Mapping[str, IndexStatus]) -> list[str]:

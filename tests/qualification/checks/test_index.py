@@ -14,14 +14,17 @@ from durable_memory_client import (
 from durable_memory_client.values.enums import IndexConsistency, VectorMetric, VectorNormalization
 from durable_memory_client.values.semantic import RefreshWork
 from tests.qualification.checks.index import (
+    Promotion,
     changed_identity,
     changed_vectors,
+    lost_nothing,
     lost_publications,
     never_seen,
     not_caught_up,
     off_the_record,
     paid_rebuilds,
     problems,
+    unnoticed,
 )
 from tests.qualification.checks.moments import PARTITION, Store, good, receipt, receipts_of
 from tests.qualification.observers.receipts import RecordedIntent
@@ -121,6 +124,17 @@ def test_what_a_history_of_the_store_begins_without_is_counted_once():
     assert lost_publications([*store.seen, *empty.seen]) == 1
     # The first primary wakes, and is one that was known.
     assert lost_publications([*kept.seen, *empty.seen, *kept.seen, *empty.seen]) == 1
+
+
+def test_a_promotion_that_loses_nothing_or_is_not_noticed_is_found():
+    good_one = Promotion(published=3, survived=2, state="REGRESSED")
+    assert lost_nothing([good_one]) == unnoticed([good_one]) == []
+    assert lost_nothing([good_one, replace(good_one, survived=3)]) == [
+        "index revision 3 was to be lost, and 3 is there after the promotion"
+    ]
+    assert unnoticed([good_one, replace(good_one, state="CURRENT")]) == [
+        "the index was called CURRENT at index revision 2 after 3 had been published"
+    ]
 
 
 def status(**changes) -> IndexStatus:

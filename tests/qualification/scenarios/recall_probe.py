@@ -15,7 +15,7 @@ from tests.qualification.traffic.wording import text_of
 
 MODES: Final = (RecallMode.LEXICAL, RecallMode.AUTO, RecallMode.HYBRID)
 _PAUSE_SECONDS: Final = 0.05
-_PATIENCE_SECONDS: Final = 10.0
+PATIENCE_SECONDS: Final = 10.0
 _MOST_RESULTS: Final = 3
 
 
@@ -53,7 +53,7 @@ class RecallProbe:
         began = time.monotonic()
         try:
             recall = await self._place.client.preview(
-                self._question, mode=mode, max_results=_MOST_RESULTS, timeout=_PATIENCE_SECONDS
+                self._question, mode=mode, max_results=_MOST_RESULTS, timeout=PATIENCE_SECONDS
             )
         except MemoryServiceError as error:
             return Probe(began=began, ended=time.monotonic(), mode=mode.name, reason=error.reason or error.code.name)

@@ -7,10 +7,9 @@ costs to build everything again can be told to the last text.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from durable_memory_client import IndexStatus, RecallMode
@@ -28,21 +27,21 @@ from tests.qualification.faults.redis import (
     PrimaryKilled,
 )
 from tests.qualification.observers.leases import LeaseObserver
-from tests.qualification.observers.receipts import Floor, Record, Repository, namespace_key
+from tests.qualification.observers.receipts import Record, Repository, namespace_key
 from tests.qualification.observers.stored_keys import stored_keys
 from tests.qualification.report.timeline import Lane
-from tests.qualification.scenarios.endurance import endure
-from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace
-from tests.qualification.scenarios.recall_probe import RecallProbe
+from tests.qualification.scenarios.endurance import inject_all, judge
+from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace, passages
+from tests.qualification.scenarios.recall_probe import PATIENCE_SECONDS, RecallProbe
+from tests.qualification.scenarios.redis_losses import AmidRefresh, OnRecord, PublicationLost, Witnessed, never_amid
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.callers import Rememberer, Reviser
 from tests.qualification.traffic.readers import Admitter, Recaller
 from tests.qualification.traffic.traffic import Traffic
 from tests.qualification.traffic.wording import SHARED_WORD
 
-_PASSAGE: Final = b"passage: "
 _ALWAYS_ANSWERED: Final = frozenset({"AUTO", "LEXICAL"})
-_LONGEST_RECALL_SECONDS: Final = 3.5
+_USUAL_RECALL_SECONDS: Final = 3.5
 """AUTO waits 2 s for vectors before it goes without them; the rest is for a busy machine."""
 
 _CALLERS: Final = (Rememberer, Reviser, Recaller, Recaller, Admitter)
@@ -53,67 +52,7 @@ _CAUGHT_UP_SECONDS: Final = 120.0
 _AFTER_SECONDS: Final = 1.0
 """A gap that begins up to then is the fault's, however long it lasts; a later one may be the next one's."""
 
-_PUBLISHED_SECONDS: Final = 20.0
 _REGRESSED: Final = "INDEX_REGRESSED"
-
-
-class PublicationLost:
-    """A promotion that loses a publication, and the grant it was made under, which the primary had acknowledged."""
-
-    name = "promotion in Redis that loses a publication"
-
-    def __init__(self, place: IndexedPlace, observer: LeaseObserver) -> None:
-        self._place = place
-        self._observer = observer
-
-    def available(self, cluster: Cluster) -> bool:
-        return all(node.is_running for node in cluster.redis.nodes)
-
-    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
-        with cluster.timeline.span(Lane.FAULT, self.name):
-            primary = await cluster.redis.promote_losing_writes(self._publication)
-            await cluster.redis.rejoin(primary)
-        return 1
-
-    async def _publication(self) -> None:
-        before = _revision(self._observer, self._place)
-        await self._place.remember(1)
-        await wait_until_async(
-            lambda: _revision(self._observer, self._place) > before, _PUBLISHED_SECONDS, what="a publication"
-        )
-
-
-class Witnessed:
-    """A fault before and after which the repository is read: what is on record may not go back."""
-
-    def __init__(self, fault: Fault, record: _Record) -> None:
-        self.name = fault.name
-        self._fault = fault
-        self._record = record
-
-    def available(self, cluster: Cluster) -> bool:
-        return self._fault.available(cluster)
-
-    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
-        before = await self._record.read(cluster)
-        self._record.floors.append((time.monotonic(), before.floors))
-        struck = await self._fault.inject(cluster, rng)
-        after = await self._record.read(cluster)
-        self._record.looks += 1
-        self._record.problems += fencing.vanished_records(before.receipts, after.receipts)
-        self._record.problems += fencing.fallen_floors(before.floors, after.floors)
-        return struck
-
-
-@dataclass(slots=True)
-class _Record:
-    keys: Sequence[bytes]
-    looks: int = 0
-    problems: list[str] = field(default_factory=list)
-    floors: list[tuple[float, Mapping[str, Floor]]] = field(default_factory=list)
-
-    async def read(self, cluster: Cluster) -> Record:
-        return await Repository(cluster.postgres.direct_dsn()).read(self.keys)
 
 
 class RedisFailover:
@@ -132,22 +71,30 @@ class RedisFailover:
         place = await IndexedPlace.open(stage, "probed")
         await place.remember(8)
         await place.caught_up()
-        record = _Record([place.key, *(namespace_key(tenant, "user-1", "default") for tenant in tenants)])
+        unattended = await IndexedPlace.open(stage, "unattended", by_hand=True)
+        record = OnRecord(
+            [place.key, unattended.key, *(namespace_key(tenant, "user-1", "default") for tenant in tenants)]
+        )
         nodes = {node.name: node.port for node in cluster.redis.nodes}
         async with LeaseObserver(nodes, stage.timeline) as observer:
+            losing, amid = PublicationLost(place, unattended, observer), Counter[str]()
             faults: list[Fault] = [
-                *(PrimaryKilled(), PublicationLost(place, observer), EmptyRestart()),
-                *(SILENT_OUTAGE, KILLED_OUTAGE, PrimaryFrozen()),
+                *(AmidRefresh(fault, place, observer, amid) for fault in (PrimaryKilled(), PrimaryFrozen())),
+                *(losing, EmptyRestart(), SILENT_OUTAGE, KILLED_OUTAGE),
             ]
-            async with RecallProbe(place) as probe:
-                seed = stage.rng.random().hex()
-                traffic = Traffic(cluster, tenants, seed=seed, kinds=_CALLERS, pause=_PAUSE_SECONDS)
-                await endure(stage, traffic, [Witnessed(fault, record) for fault in faults])
+            seed = stage.rng.random().hex()
+            async with Traffic(cluster, tenants, seed=seed, kinds=_CALLERS, pause=_PAUSE_SECONDS) as traffic:
+                async with RecallProbe(place) as probe:
+                    await inject_all(stage, traffic, [Witnessed(fault, record) for fault in faults])
+                # Only now: judging takes the processor that recalls need, and would be taken for slowness of theirs.
+                await judge(stage, traffic)
             by_meaning = [one for one in traffic.history.answered if one.mode_used in ("HYBRID", "SEMANTIC")]
             stage.result.figures["traffic_recalled_by_meaning"] = len(by_meaning)
             places = [place, *(await _places(stage, tenants))]
+            stage.found("primaries fail while refreshes run", sum(amid.values()), never_amid(amid))
+            _judge_losses(stage, losing)
             await _rebuilt(stage, places)
-            await _conclude(stage, observer, record, places)
+            await _conclude(stage, observer, record, [*places, unattended])
         _judge_probes(stage, place, probe.probes)
         stage.result.caveats.append(
             "The sentinels call a primary down after 2 s, which is about half of the time without recall by meaning; "
@@ -159,9 +106,12 @@ async def _places(stage: Stage, tenants: Sequence[str]) -> list[IndexedPlace]:
     return [await IndexedPlace.open(stage, tenant.removeprefix(stage.prefix)) for tenant in tenants]
 
 
-def _revision(observer: LeaseObserver, place: IndexedPlace) -> int:
-    one = observer.latest.get(place.partition)
-    return 0 if one is None or one.published is None else one.published.index_revision
+def _judge_losses(stage: Stage, losing: PublicationLost) -> None:
+    promotions = losing.promotions
+    stage.found("the promotion lost a publication", len(promotions), index.lost_nothing(promotions))
+    stage.found("an index that lost a publication is known as such", len(promotions), index.unnoticed(promotions))
+    behind = [problem for status in losing.rebuilt for problem in index.not_caught_up({"unattended": status})]
+    stage.found("an index that lost a publication is built again", len(losing.rebuilt), behind)
 
 
 async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
@@ -171,12 +121,13 @@ async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     stage.found("the index catches up with what was written meanwhile", len(places), _behind(places, before_status))
     before = await _vectors(cluster)
     known = {(one.partition, one.position) for one in (await _read(cluster, places)).receipts}
+    words = [word for place in places for word in await _words(place)]
     sent = 0
 
     def count(way: Way, chunk: bytes) -> Fate:
         nonlocal sent
         if way is Way.TO_SERVER:
-            sent += chunk.count(_PASSAGE)
+            sent += passages(chunk, words)
         return Fate.PASS
 
     proxy.rule = count
@@ -212,6 +163,11 @@ async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     stage.found("the index catches up with what was lost", len(places), _behind(places, after_status))
 
 
+async def _words(place: IndexedPlace) -> list[bytes]:
+    """Of all texts that it has: each begins with one that no other has."""
+    return [node.content.split(maxsplit=1)[0].encode() for node in await place.client.snapshot().all()]
+
+
 def _behind(places: Sequence[IndexedPlace], statuses: Sequence[IndexStatus]) -> list[str]:
     return index.not_caught_up({place.tenant: status for place, status in zip(places, statuses, strict=True)})
 
@@ -232,7 +188,7 @@ async def _read(cluster: Cluster, places: Sequence[IndexedPlace]) -> Record:
     return await Repository(cluster.postgres.direct_dsn()).read([place.key for place in places])
 
 
-async def _conclude(stage: Stage, observer: LeaseObserver, record: _Record, places: Sequence[IndexedPlace]) -> None:
+async def _conclude(stage: Stage, observer: LeaseObserver, record: OnRecord, places: Sequence[IndexedPlace]) -> None:
     """What the store of leases and index did in all its histories, against what is on record."""
     kept = await record.read(stage.cluster)
     own = {place.partition for place in places}
@@ -259,13 +215,11 @@ async def _conclude(stage: Stage, observer: LeaseObserver, record: _Record, plac
         cached,
         [f"{paid} texts were given to the provider, and {cached} vectors came of it"] if paid > cached else [],
     )
-    lost = index.lost_publications(seen)
-    stage.found("publications were lost, as was meant", lost, [] if lost else ["every publication survived"])
     figures = stage.result.figures
     figures["histories_of_the_store"] = len(observer.reigns)
     figures["grants"] = len({one.lease.nonce for one in seen if one.lease is not None})
     figures["publications"] = publications
-    figures["publications_lost_by_the_store"] = lost
+    figures["publications_lost_by_the_store"] = index.lost_publications(seen)
     figures["moments_missed_by_the_observer"] = observer.missed
 
 
@@ -281,7 +235,9 @@ def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Prob
     stage.found(
         "recall goes on, by words if need be",
         len(asked),
-        probes.unanswered(asked, modes=_ALWAYS_ANSWERED, longest_seconds=_LONGEST_RECALL_SECONDS),
+        probes.unanswered(
+            asked, modes=_ALWAYS_ANSWERED, usual_seconds=_USUAL_RECALL_SECONDS, longest_seconds=PATIENCE_SECONDS
+        ),
     )
     stage.found("recall says why it goes without vectors", len(asked), probes.wrongly_refused(asked))
     stage.found("recall finds what it was asked for", len(asked), probes.wrongly_answered(asked, "node-0", own))
