@@ -139,6 +139,19 @@ REVISION_COMPARE_LOOSENED: Final = PlantedBug(
     rows=[2],
     checks=["exactly one winner per revision", "what is named is what is compared", "one compare-and-set winner"],
 )
+REGRESS_NOT_COMPARED: Final = PlantedBug(
+    name="regress_not_compared",
+    what="whatever index is there counts as what was published last",
+    edits=[
+        Edit(
+            "app/semantic/partition_state.py",
+            "elif manifest is not None and _agrees(receipt, manifest):",
+            "elif manifest is not None:",
+        )
+    ],
+    rows=[4],
+    checks=["an index that lost a publication is known as such"],
+)
 HITS_NOT_RECHECKED: Final = PlantedBug(
     name="hits_not_rechecked",
     what="what the index finds is a hit, whether or not it is ACTIVE and says the same now",
@@ -204,6 +217,7 @@ ALL: Final = (
     COMMIT_NOT_DURABLE,
     LOOKUP_AFTER_COMPARE,
     REVISION_COMPARE_LOOSENED,
+    REGRESS_NOT_COMPARED,
     HITS_NOT_RECHECKED,
     NAMESPACE_NOT_CHECKED,
     NAMES_LIKE_OTHERS,
