@@ -9,9 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
+from durable_memory.adapters.postgres.connecting import Connector
+from durable_memory.adapters.postgres.errors import domain_errors
 from durable_memory.adapters.postgres.migrations import CURRENT_VERSION, migrate
+from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.domain.errors import DomainError, Reason
 from tests.integration.postgres.conftest import OpenStore, answers
@@ -102,6 +106,52 @@ async def _refused(store: PostgresStore) -> None:
     with pytest.raises(DomainError) as caught:
         await store.open()
     assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
+
+
+async def test_a_name_in_the_environment_that_cannot_be_looked_up_is_a_database_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("PGHOST", "db1..internal")
+    connector = Connector("postgresql://u@/d", PostgresSettings(), Primary(lambda: None), lambda: 1.0)
+    try:
+        for _ in range(2):
+            assert not connector.is_away
+            with pytest.raises(DomainError) as caught, domain_errors():
+                await connector.connect()
+            assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
+        assert connector.is_away
+    finally:
+        await connector.close()
+
+
+class _Faulty(Primary):
+    """Has a bug that shows twice."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None)
+        self.asked = 0
+
+    def saw(self, timeline: int) -> None:
+        self.asked += 1
+        if self.asked <= 2:
+            raise RuntimeError("a bug")
+        super().saw(timeline)
+
+
+async def test_looking_for_a_later_primary_outlives_whatever_it_meets_and_puts_it_on_record(
+    postgres_database: str, postgres: PostgresProcess
+):
+    primary = _Faulty()
+    dsn = with_hosts(postgres_database, postgres.port, free_port())
+    connector = Connector(dsn, PostgresSettings(survey_seconds=0.05), primary, lambda: 1.0)
+    with capture_logs() as logs:
+        connector.start()
+        try:
+            await wait_until_async(lambda: primary.timeline, what="it is looked again")
+        finally:
+            await connector.close()
+    failed = [log for log in logs if log["event"] == "survey_failed"]
+    assert failed == [{"event": "survey_failed", "log_level": "error", "error": "RuntimeError"}] * 2
 
 
 async def test_a_primary_that_goes_silent_is_left_for_another_way_to_it(

@@ -140,15 +140,18 @@ class Connector:
     async def _talk(
         self, host: Host, talk: Callable[[Session], Awaitable[None]], options: Mapping[str, Any]
     ) -> Session:
-        connection: Session = await asyncpg.connect(
-            self._dsn,
-            host=host.name or None,
-            port=host.port,
-            timeout=self._settings.connect_timeout_seconds,
-            # Whatever the URL says: what the server is, it is asked. The environment may name several, though.
-            target_session_attrs=SessionAttribute.any if host.name else SessionAttribute.primary,
-            **options,
-        )
+        try:
+            connection: Session = await asyncpg.connect(
+                self._dsn,
+                host=host.name or None,
+                port=host.port,
+                timeout=self._settings.connect_timeout_seconds,
+                # Whatever the URL says: what the server is, it is asked. The environment may name several, though.
+                target_session_attrs=SessionAttribute.any if host.name else SessionAttribute.primary,
+                **options,
+            )
+        except UnicodeError as error:  # of a name from the environment: those of a URL have been looked at
+            raise OSError("a host's name cannot be looked up") from error
         try:
             await talk(connection)
         except BaseException:
@@ -222,9 +225,12 @@ class Connector:
         while True:
             await asyncio.sleep(self._settings.survey_seconds * self._jitter())
             await self.wait_reachable()
-            # A later timeline is told to `Primary`; that there is none, to those who connect.
-            with suppress(DomainError, asyncpg.PostgresError, *LOST):
+            try:
                 await self._ask_all()
+            except (DomainError, asyncpg.PostgresError, *LOST):
+                pass  # a later timeline is told to `Primary`; that there is none, to those who connect
+            except Exception as error:  # noqa: BLE001 - on record, whatever it is: nobody else would look again
+                _log.error("survey_failed", error=type(error).__name__)
 
     # When there is none
 
