@@ -27,14 +27,10 @@ _AFTER_SECONDS: Final = 10.0
 
 
 async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
-    """`inject_all` under traffic, and then `judge`. Raises: FaultUnavailableError."""
-    async with traffic:
-        await inject_all(stage, traffic, faults, least)
-        await judge(stage, traffic)
+    """`inject_all` under traffic, then `judge` and `judge_index`. Raises: FaultUnavailableError.
 
-
-async def endure_with_index(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
-    """The same, and the index is watched and judged as well. Nothing of the traffic's is indexed any more after it."""
+    Nothing of the traffic's is indexed by itself any more after it.
+    """
     async with observer_of(stage) as observer, traffic:
         places = [tenancy.memory for tenancy in traffic.tenancies]
         try:

@@ -14,7 +14,7 @@ from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS
 from tests.qualification.report.results import RowResult
-from tests.qualification.scenarios.endurance import endure_with_index, traffic_on
+from tests.qualification.scenarios.endurance import endure, traffic_on
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.judgement import together
 
@@ -73,7 +73,7 @@ class Exploratory:
 
 
 async def _episode(stage: Stage, number: int) -> None:
-    await endure_with_index(stage, traffic_on(stage, f"{number}-"), chosen(stage.rng))
+    await endure(stage, traffic_on(stage, f"{number}-"), chosen(stage.rng))
 
 
 def chosen(rng: random.Random) -> Sequence[Fault]:

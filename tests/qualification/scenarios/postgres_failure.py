@@ -26,7 +26,7 @@ from tests.qualification.faults.postgres import (
     StandbyPromoted,
 )
 from tests.qualification.report.timeline import Lane
-from tests.qualification.scenarios.endurance import endure_with_index, spans_of, traffic_on
+from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
@@ -111,7 +111,7 @@ class PostgresFailure:
 
     async def run(self, stage: Stage) -> None:
         traffic = traffic_on(stage)
-        await endure_with_index(stage, traffic, _faults(traffic))
+        await endure(stage, traffic, _faults(traffic))
         _settled(stage, traffic)
         stage.result.caveats.append(
             "The harness promotes the standby as soon as it has killed the primary. How long it takes a deployment to "

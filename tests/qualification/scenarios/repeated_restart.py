@@ -7,7 +7,7 @@ from typing import Final
 from tests.qualification.checks.doubts import in_doubt, unsettled
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled, ServerPaused
-from tests.qualification.scenarios.endurance import endure_with_index, spans_of, traffic_on
+from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import WATCH_THROUGH_PROXY
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
@@ -36,7 +36,7 @@ class RepeatedRestart:
 
     async def run(self, stage: Stage) -> None:
         traffic = traffic_on(stage)
-        await endure_with_index(stage, traffic, _FAULTS, least=_EPOCHS)
+        await endure(stage, traffic, _FAULTS, least=_EPOCHS)
         _settled(stage, traffic)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.qualification.faults.registry import WIRE
-from tests.qualification.scenarios.endurance import endure_with_index, traffic_on
+from tests.qualification.scenarios.endurance import endure, traffic_on
 from tests.qualification.scenarios.stage import Stage
 
 
@@ -16,7 +16,7 @@ class WireFaults:
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:
-        await endure_with_index(stage, traffic_on(stage), WIRE)
+        await endure(stage, traffic_on(stage), WIRE)
         stage.result.caveats.append(
             "The lines are connections through proxies of this machine: packets are neither reordered nor lost one by "
             "one, and no name is looked up."
