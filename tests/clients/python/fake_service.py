@@ -50,7 +50,8 @@ class Forever:
         self.left = threading.Event()
 
 
-Answer = Message | Refusal | Forever
+Answer = Message | bytes | Refusal | Forever
+"""`bytes` are sent as they are, in place of a message."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class FakeService(grpc.GenericRpcHandler):
         descriptor = _descriptor(method)
         codec: dict[str, Any] = {
             "request_deserializer": method.request_type.FromString,
-            "response_serializer": method.response_type.SerializeToString,
+            "response_serializer": _encoded,
         }
         if descriptor.server_streaming:
             return grpc.unary_stream_rpc_method_handler(
@@ -126,7 +127,9 @@ class FakeService(grpc.GenericRpcHandler):
             lambda request, context: self._unary(method, (request,), context), **codec
         )
 
-    def _unary(self, method: Method, requests: tuple[Any, ...], context: grpc.ServicerContext) -> Message | None:
+    def _unary(
+        self, method: Method, requests: tuple[Any, ...], context: grpc.ServicerContext
+    ) -> Message | bytes | None:
         answer = self._next(method, requests, context)
         return _settle(method.response_type() if answer is None else answer, context)
 
@@ -144,7 +147,7 @@ class FakeService(grpc.GenericRpcHandler):
             return line.pop(0) if len(line) > 1 else line[0]
 
 
-def _settle(answer: Answer, context: grpc.ServicerContext) -> Message | None:
+def _settle(answer: Answer, context: grpc.ServicerContext) -> Message | bytes | None:
     if isinstance(answer, Refusal):
         answer.end(context)
     if isinstance(answer, Forever):
@@ -153,8 +156,12 @@ def _settle(answer: Answer, context: grpc.ServicerContext) -> Message | None:
             left.wait()
         answer.left.set()
         return None
-    assert isinstance(answer, Message)
+    assert isinstance(answer, Message | bytes)
     return answer
+
+
+def _encoded(answer: Message | bytes) -> bytes:
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def _descriptor(method: Method) -> Any:

@@ -24,6 +24,9 @@ _LOCAL_REASONS: Final = {
     grpc.StatusCode.CANCELLED: Reason.CANCELLED,
 }
 
+CALL_FAILURES: Final = (grpc.RpcError, DecodeError)
+"""What a transport raises for a call that failed, or whose answer could not be read."""
+
 Metadata = Iterable[tuple[str, str | bytes]]
 
 
@@ -49,8 +52,18 @@ class Attempted:
     unary: bool = False
 
 
-def error_of_call(error: grpc.RpcError, attempted: Attempted) -> MemoryServiceError:
+def error_of_call(error: grpc.RpcError | DecodeError, attempted: Attempted) -> MemoryServiceError:
     """The exception for a failed call."""
+    if isinstance(error, DecodeError):
+        # The service can answer, and whatever was asked has been done: no outage, and nothing to repeat.
+        return MemoryServiceError(
+            f"the answer cannot be decoded: {error}",
+            code=grpc.StatusCode.INTERNAL,
+            method=attempted.method,
+            request_id=attempted.request_id,
+            definite=attempted.request_id is None,
+            attempts=attempted.attempts,
+        )
     failed = cast(FailedCall, error)
     code = failed.code()
     headers = [*(failed.initial_metadata() or ()), *(failed.trailing_metadata() or ())]

@@ -10,7 +10,7 @@ from typing import Final
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
-from google.protobuf.message import Message
+from google.protobuf.message import EncodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from durable_memory_client.call_policy import CallPolicy, call_policy
@@ -58,6 +58,19 @@ class Method:
             changes=not pure,
             policy=call_policy(service.full_name, descriptor.name),
         )
+
+    # Messages are encoded and decoded here and not by grpc: it would only log why that failed, and go on with None or
+    # with a status that a proxy could also have sent.
+    def encode(self, request: Message) -> bytes:
+        """The request as it is sent. Raises: ValueError."""
+        try:
+            return request.SerializeToString()
+        except EncodeError as error:
+            raise ValueError(f"{self.name}: the request cannot be encoded: {error}") from error
+
+    def decode(self, answer: bytes) -> Message:
+        """An answer that was received. Raises: google.protobuf.message.DecodeError."""
+        return self.response_type.FromString(answer)
 
     @cached_property
     def has_request_id(self) -> bool:

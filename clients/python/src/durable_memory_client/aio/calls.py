@@ -6,12 +6,11 @@ import time
 from collections.abc import AsyncIterator
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
-import grpc
 from google.protobuf.message import Message
 
 from durable_memory_client.aio.transport import Replies, Transport, sleep
 from durable_memory_client.errors import MemoryUnavailableError
-from durable_memory_client.failures import Attempted, error_of_call
+from durable_memory_client.failures import CALL_FAILURES, Attempted, error_of_call
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.methods import METHODS, Method
 
@@ -65,7 +64,7 @@ class Calls:
 
         `timeout` is the deadline of all attempts together, in seconds; default: the RPC's.
 
-        Raises: MemoryServiceError.
+        Raises: MemoryServiceError; ValueError for a request that cannot be encoded.
         """
         method = _method_of(request, response_type)
         request_id = _settled_request_id(request, method)
@@ -78,7 +77,7 @@ class Calls:
             attempt += 1
             try:
                 response = await self._transport.unary(method, request, _remaining(ends_at))
-            except grpc.RpcError as failed:
+            except CALL_FAILURES as failed:
                 attempted = Attempted(method=method.name, request_id=request_id, attempts=attempt, unary=True)
                 error = error_of_call(failed, attempted)
                 delay = method.policy.delay(error, attempt, None if patience is None else patience.attempts)
@@ -99,7 +98,7 @@ class Calls:
         limit = method.policy.timeout if timeout is None else timeout
         try:
             response = await self._transport.upload(method, _chained(first, requests), limit)
-        except grpc.RpcError as failed:
+        except CALL_FAILURES as failed:
             raise error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=1)) from failed
         assert isinstance(response, response_type)
         return response
@@ -143,7 +142,8 @@ class Stream(AsyncIterator[R]):
     async def __anext__(self) -> R:
         try:
             message = await self._replies.read()
-        except grpc.RpcError as failed:
+        except CALL_FAILURES as failed:
+            self._replies.cancel()  # an answer that cannot be read does not end its stream
             raise error_of_call(failed, self._attempted) from failed
         if message is None:
             raise StopAsyncIteration

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -30,12 +30,13 @@ class Thunk(Protocol[T_co]):
 class Replies:
     """The messages of one streaming call, in order."""
 
-    def __init__(self, call: grpc.aio.UnaryStreamCall[Any, Any]) -> None:
+    def __init__(self, method: Method, call: grpc.aio.UnaryStreamCall[Any, Any]) -> None:
+        self._method = method
         self._call = call
         self._cancelled = False
 
     async def read(self) -> Message | None:
-        """The next message, or None at the end. Raises: grpc.RpcError."""
+        """The next message, or None at the end. Raises: grpc.RpcError, DecodeError."""
         try:
             message: Any = await self._call.read()
         except asyncio.CancelledError:
@@ -44,7 +45,7 @@ class Replies:
                 # The call was cancelled by this object, not the task that reads it.
                 return None
             raise
-        return None if message is grpc.aio.EOF else cast(Message, message)
+        return None if message is grpc.aio.EOF else self._method.decode(message)
 
     def cancel(self) -> None:
         self._cancelled = True
@@ -62,28 +63,21 @@ class Transport:
         self._closed = False
 
     async def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
-        """Raises: grpc.RpcError."""
+        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent."""
         channel = self._open()
         call = self._unary.get(method.path)
         if call is None:
-            call = self._unary[method.path] = channel.unary_unary(
-                method.path,
-                request_serializer=method.request_type.SerializeToString,
-                response_deserializer=method.response_type.FromString,
-            )
-        return await call(request, timeout=timeout, metadata=self._connection.headers())
+            call = self._unary[method.path] = channel.unary_unary(method.path)
+        encoded = method.encode(request)
+        return method.decode(await call(encoded, timeout=timeout, metadata=self._connection.headers()))
 
     async def upload(self, method: Method, requests: AsyncIterator[Message], timeout: float | None) -> Any:
-        """Raises: grpc.RpcError."""
-        start = self._open().stream_unary(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
+        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises."""
+        start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self._open().stream_unary(method.path)
         call = start(timeout=timeout, metadata=self._connection.headers())
         try:
             async for request in requests:
-                await call.write(request)
+                await call.write(method.encode(request))
             await call.done_writing()
         except asyncio.InvalidStateError:
             # The service has answered already; what it said follows.
@@ -93,15 +87,12 @@ class Transport:
         except BaseException:
             call.cancel()
             raise
-        return await call
+        return method.decode(await call)
 
     async def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
-        call = self._open().unary_stream(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
-        return Replies(call(request, timeout=timeout, metadata=self._connection.headers()))
+        """Raises: ValueError for what cannot be sent."""
+        call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._open().unary_stream(method.path)
+        return Replies(method, call(method.encode(request), timeout=timeout, metadata=self._connection.headers()))
 
     async def close(self) -> None:
         self._closed = True

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
-import grpc
 from google.protobuf.message import Message
 
 from durable_memory_client.errors import MemoryUnavailableError
-from durable_memory_client.failures import Attempted, error_of_call
+from durable_memory_client.failures import CALL_FAILURES, Attempted, error_of_call
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.methods import METHODS, Method
 from durable_memory_client.sync.transport import Replies, Transport, sleep
@@ -66,7 +65,7 @@ class Calls:
 
         `timeout` is the deadline of all attempts together, in seconds; default: the RPC's.
 
-        Raises: MemoryServiceError.
+        Raises: MemoryServiceError; ValueError for a request that cannot be encoded.
         """
         method = _method_of(request, response_type)
         request_id = _settled_request_id(request, method)
@@ -79,7 +78,7 @@ class Calls:
             attempt += 1
             try:
                 response = self._transport.unary(method, request, _remaining(ends_at))
-            except grpc.RpcError as failed:
+            except CALL_FAILURES as failed:
                 attempted = Attempted(method=method.name, request_id=request_id, attempts=attempt, unary=True)
                 error = error_of_call(failed, attempted)
                 delay = method.policy.delay(error, attempt, None if patience is None else patience.attempts)
@@ -100,7 +99,7 @@ class Calls:
         limit = method.policy.timeout if timeout is None else timeout
         try:
             response = self._transport.upload(method, _chained(first, requests), limit)
-        except grpc.RpcError as failed:
+        except CALL_FAILURES as failed:
             raise error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=1)) from failed
         assert isinstance(response, response_type)
         return response
@@ -144,7 +143,8 @@ class Stream(Iterator[R]):
     def __next__(self) -> R:
         try:
             message = self._replies.read()
-        except grpc.RpcError as failed:
+        except CALL_FAILURES as failed:
+            self._replies.cancel()  # an answer that cannot be read does not end its stream
             raise error_of_call(failed, self._attempted) from failed
         if message is None:
             raise StopIteration

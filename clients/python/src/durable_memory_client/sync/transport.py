@@ -31,13 +31,14 @@ class Thunk(Protocol[T_co]):
 class Replies:
     """The messages of one streaming call, in order."""
 
-    def __init__(self, call: Any) -> None:
+    def __init__(self, method: Method, call: Any) -> None:
+        self._method = method
         self._call = call
 
     def read(self) -> Message | None:
-        """The next message, or None at the end. Raises: grpc.RpcError."""
-        message: Message | None = next(self._call, None)
-        return message
+        """The next message, or None at the end. Raises: grpc.RpcError, DecodeError."""
+        message: bytes | None = next(self._call, None)
+        return None if message is None else self._method.decode(message)
 
     def cancel(self) -> None:
         self._call.cancel()
@@ -54,45 +55,36 @@ class Transport:
         self._closed = False
 
     def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
-        """Raises: grpc.RpcError."""
-        call = self._open().unary_unary(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
-        return call(request, timeout=timeout, metadata=self._connection.headers())
+        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent."""
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._open().unary_unary(method.path)
+        encoded = method.encode(request)
+        return method.decode(call(encoded, timeout=timeout, metadata=self._connection.headers()))
 
     def upload(self, method: Method, requests: Iterator[Message], timeout: float | None) -> Any:
-        """Raises: grpc.RpcError, and what `requests` raises."""
-        call = self._open().stream_unary(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
+        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises."""
+        call: grpc.StreamUnaryMultiCallable[bytes, bytes] = self._open().stream_unary(method.path)
         failures: list[BaseException] = []
 
-        def guarded() -> Iterator[Message]:
+        def guarded() -> Iterator[bytes]:
             try:
-                yield from requests
+                yield from map(method.encode, requests)
             except BaseException as error:
                 # grpc reads in a thread of its own and would only report that reading failed.
                 failures.append(error)
                 raise
 
         try:
-            return call(guarded(), timeout=timeout, metadata=self._connection.headers())
+            answer = call(guarded(), timeout=timeout, metadata=self._connection.headers())
         except grpc.RpcError:
             if failures:
                 raise failures[0] from None
             raise
+        return method.decode(answer)
 
     def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
-        call = self._open().unary_stream(
-            method.path,
-            request_serializer=method.request_type.SerializeToString,
-            response_deserializer=method.response_type.FromString,
-        )
-        return Replies(call(request, timeout=timeout, metadata=self._connection.headers()))
+        """Raises: ValueError for what cannot be sent."""
+        call: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._open().unary_stream(method.path)
+        return Replies(method, call(method.encode(request), timeout=timeout, metadata=self._connection.headers()))
 
     def close(self) -> None:
         with self._lock:
