@@ -2,11 +2,14 @@
 
 import asyncio
 import time
+from typing import cast
 
 import pytest
 
 from durable_memory.adapters.redis.circuit import Circuit
+from durable_memory.adapters.redis.server import Client
 from durable_memory.domain.errors import DomainError, Reason
+from tests.conformance.index_samples import fresh
 from tests.integration.redis.conftest import Opened, OpenIndex
 from tests.processes.polling import wait_until_async
 from tests.processes.redis import RedisProcess
@@ -120,6 +123,64 @@ async def test_a_connection_that_is_closed_while_its_server_is_left_alone_begins
         redis_server.answer_again()
     await opened.index.open()
     assert await answers(opened, partition)
+
+
+async def transfer(opened: Opened, key: str) -> bytes:
+    """Has a connection until something is pushed to the key, with much time."""
+
+    async def wait(client: Client) -> bytes:
+        _, value = cast("tuple[bytes, bytes]", await client.blpop([key], timeout=0))
+        return value
+
+    return await opened.connection.call(key, wait, timeout_seconds=60.0)
+
+
+async def all_connections_in_use(opened: Opened, server: RedisProcess) -> None:
+    def are() -> bool:
+        with server.client() as client:
+            return any("b" in item["flags"] for item in client.client_list())
+
+    await wait_until_async(are, what="a transfer has the only connection")
+
+
+async def test_transfers_that_have_all_connections_are_not_ended_by_those_who_find_none(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK, max_connections=1, acquire_timeout_seconds=0.1)
+    key = fresh("list")
+    waiting = asyncio.create_task(transfer(opened, key))
+    await all_connections_in_use(opened, redis_server)
+    for _ in range(4):
+        with pytest.raises(DomainError, match="all connections to the index server are in use") as refusal:
+            await opened.index.manifest(partition)
+        assert (refusal.value.reason, refusal.value.metadata) == (
+            Reason.DEPENDENCY_UNAVAILABLE,
+            {"dependency": "index"},
+        )
+        await opened.index.check()
+    with redis_server.client() as client:
+        client.rpush(key, "moved")
+    assert await waiting == b"moved"
+    assert await answers(opened, partition)
+
+
+async def test_transfers_that_have_all_connections_to_a_silent_server_are_ended_by_looks_at_its_health(
+    redis_server, open_index: OpenIndex, partition
+):
+    opened = await open_index(redis_server.url, **QUICK, max_connections=1, acquire_timeout_seconds=0.1)
+    waiting = asyncio.create_task(transfer(opened, fresh("list")))
+    await all_connections_in_use(opened, redis_server)
+    redis_server.stop_answering()
+    try:
+        with pytest.raises(DomainError):
+            await opened.index.check()
+        began = time.monotonic()
+        with pytest.raises(DomainError):
+            await waiting
+        assert time.monotonic() - began < 1.0
+    finally:
+        redis_server.answer_again()
+    await eventually_answers(opened, partition)
 
 
 async def test_attempts_that_ran_side_by_side_count_as_one():

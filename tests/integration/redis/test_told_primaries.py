@@ -85,6 +85,44 @@ async def test_where_no_primary_is_known_that_is_what_is_said(sentinels):
     assert NAME not in error.message
 
 
+async def test_while_the_primary_is_looked_for_the_index_cannot_be_reached_and_is_no_defect(sentinels, partition):
+    for sentinel in sentinels:
+        sentinel.answers = False
+    opened = made(url_of(sentinels), look_timeout_seconds=60.0)
+    opening = asyncio.create_task(opened.index.open())
+    await wait_until_async(lambda: all(sentinel.connections for sentinel in sentinels), what="all are asked")
+    for call in (opened.index.check(), opened.index.manifest(partition), opened.index.manifests([partition])):
+        error = await refusal(call)
+        assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
+        assert error.message == "the primary is not known yet"
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert (await refusal(opened.index.manifest(partition))).metadata == {"state": "closed"}
+
+
+async def test_a_look_at_a_primary_that_says_it_is_a_replica_makes_the_sentinels_be_asked_at_once(
+    sentinels, open_index: OpenIndex
+):
+    with RedisProcess(system_redis()) as old, RedisProcess(system_redis()) as promoted:
+        for sentinel in sentinels:
+            sentinel.primary_port = old.port
+        opened = await open_index(url_of(sentinels), **{**QUICK, "look_seconds": 600.0})
+        for sentinel in sentinels:
+            sentinel.primary_port, sentinel.epoch = promoted.port, 2
+        await asyncio.to_thread(old.replicate, promoted.port)
+
+        async def answers() -> bool:
+            try:
+                await opened.index.check()
+            except DomainError:
+                return False
+            return True
+
+        await wait_until_async(answers, what="the promoted one is looked at")
+        await opened.index.close()
+
+
 async def test_a_primary_that_is_left_for_another_is_left_although_it_still_answers_as_one(
     sentinels, redis_server, open_index: OpenIndex
 ):

@@ -17,7 +17,7 @@ import structlog
 from redis import exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_unanswered, translated
+from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer, is_unanswered, translated
 from durable_memory.adapters.redis.route import Route
 from durable_memory.adapters.redis.server import Client, Server, new_client
 from durable_memory.adapters.redis.settings import RedisSettings
@@ -27,6 +27,9 @@ from durable_memory.domain.errors import DomainError, Reason, not_serving
 
 _QUIET_LOOKS: Final = 5
 """Calls are told of what has moved; the map is asked for so much less often than the primary of Sentinels."""
+
+_IN_DOUBT: Final = (exceptions.ClusterDownError, exceptions.ReadOnlyError, DomainError)
+"""What a server says when the map may be another one by now."""
 
 _UNNAMED: Final = (b"", b"?")
 """What a server says that knows only how it was reached."""
@@ -86,6 +89,7 @@ class ClusterRoute(Route):
         self._view: View | None = None
         self._redirected = False
         self._turn = 0
+        self._is_closed = False
         self._watch = Watch(
             self._look,
             quiet_seconds=settings.look_seconds * _QUIET_LOOKS,
@@ -102,6 +106,7 @@ class ClusterRoute(Route):
         self._watch.start()
 
     async def close(self) -> None:
+        self._is_closed = True
         await self._watch.stop()
         servers, self._servers = self._servers, {}
         for server in servers.values():
@@ -138,11 +143,13 @@ class ClusterRoute(Route):
             self._redirected = True
             self._made()
             self._watch.hurry()
-        elif is_unanswered(error) or isinstance(error, (exceptions.ClusterDownError, exceptions.ReadOnlyError)):
+        elif is_unanswered(error) or isinstance(error, _IN_DOUBT):
             self._watch.hurry()
         return None
 
     def _server_at(self, address: Address) -> Server:
+        if self._is_closed:  # a call that is told of another shard after that: nobody would close what it makes
+            raise not_serving("closed", "the index is closed")
         if address not in self._servers:
             self._servers[address] = self.new_server(address)
         return self._servers[address]
@@ -180,7 +187,7 @@ class ClusterRoute(Route):
             try:
                 view = await self._view_of(address)
             except (exceptions.RedisError, *LOST) as error:
-                problem = problem if is_unanswered(error) else translated(error)
+                problem = translated(error) if is_answer(error) else problem
                 continue
             if not view.ranges:
                 problem = index_unavailable("no server of the cluster has any slot")
@@ -205,7 +212,7 @@ class ClusterRoute(Route):
 
     async def _view_of(self, address: Address) -> View:
         server = self._servers.get(address)
-        client = server.client if server is not None else new_client(self.url.of_server(address), self.settings)
+        client = server.looking_client if server is not None else new_client(self.url.of_server(address), self.settings)
         try:
             async with asyncio.timeout(self.settings.look_timeout_seconds):
                 return await view_from(client, address)

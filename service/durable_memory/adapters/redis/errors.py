@@ -33,7 +33,12 @@ _REFUSED_CODES: Final = ("NOREPLICAS", "MISCONF", "BUSY", "UNKILLABLE", "NOAUTH"
 
 def is_unanswered(error: Exception) -> bool:
     """Whether the call may have been executed all the same."""
-    return isinstance(error, LOST) and not isinstance(error, _REFUSED)
+    return isinstance(error, LOST) and not isinstance(error, (exceptions.MaxConnectionsError, *_REFUSED))
+
+
+def is_answer(error: Exception) -> bool:
+    """Whether the server itself has spoken. A call that got no connection was not made, and tells nothing about it."""
+    return not isinstance(error, LOST) or isinstance(error, _REFUSED)
 
 
 def is_silence(error: Exception) -> bool:
@@ -54,6 +59,8 @@ def translated(error: Exception) -> DomainError:
         return index_unavailable("the index server is a replica")
     if isinstance(error, _REFUSED) or _code(error) in _REFUSED_CODES:
         return index_unavailable("the index server refuses calls now")
+    if isinstance(error, exceptions.MaxConnectionsError):
+        return index_unavailable("all connections to the index server are in use")
     if isinstance(error, LOST):
         return index_unavailable("the index server cannot be reached, or did not answer in time")
     return DomainError(Reason.INTERNAL, "the index server refused a command")

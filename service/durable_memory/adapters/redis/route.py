@@ -12,6 +12,7 @@ from redis import exceptions
 from durable_memory.adapters.redis.errors import (
     LOST,
     index_unavailable,
+    is_answer,
     is_passing,
     is_silence,
     is_unanswered,
@@ -69,7 +70,8 @@ class Route(ABC):
         return (range(len(keys)),)
 
     def failed(self, server: Server, error: Exception) -> Server | None:
-        """An attempt at the server has ended so. Which one to ask in the next attempt, out of turn."""
+        """An attempt at the server has ended so: with a word of the driver, or with a `DomainError` of a server that
+        has said that it is unfit. Which one to ask in the next attempt, out of turn."""
         return None
 
     def call(self, key: str, work: Work[T], *, timeout_seconds: float, changes_state: bool) -> Awaitable[T]:
@@ -108,37 +110,54 @@ class Route(ABC):
         limit = self.settings.call_timeout_seconds if timeout_seconds is None else timeout_seconds
         loop, unanswered = asyncio.get_running_loop(), False
         pause, asked = self.settings.retry_pause_seconds, None
-        for attempt in range(1, self.settings.attempts + 1):
-            server = server_now() if asked is None else asked
-            client = server.client if asked is None else server.asking_client
-            circuit = server.circuit
-            if circuit.is_open and (attempt > 1 or not asks_whether_it_is_back):
-                raise outcome_unknown() if changes_state and unanswered else not_answering()
-            began = loop.time()
-            try:
-                async with circuit.attempt(limit):
-                    if not server.is_judged and not asks_whether_it_is_back:
-                        await _require_fit(server)
-                    result = await work(server, client)
-            except (exceptions.RedisError, *LOST) as error:
-                if is_unanswered(error):
-                    unanswered = True
-                    if circuit.unanswered(began, silence=is_silence(error)):
-                        server.leave_alone()
+        patient_until = loop.time() + self.settings.acquire_timeout_seconds
+        try:
+            for attempt in range(1, self.settings.attempts + 1):
+                server = server_now() if asked is None else asked
+                client = server.client if asked is None else server.asking_client
+                circuit = server.circuit
+                if circuit.is_open and (attempt > 1 or not asks_whether_it_is_back):
+                    raise not_answering()
+                began = loop.time()
+                try:
+                    if asks_whether_it_is_back:
+                        async with circuit.attempt(limit):
+                            result = await work(server, client)
+                    else:
+                        async with server.place(until=patient_until):
+                            began = loop.time()
+                            async with circuit.attempt(limit):
+                                if not server.is_judged:
+                                    await _require_fit(server)
+                                result = await work(server, client)
+                except (exceptions.RedisError, *LOST) as error:
+                    if is_unanswered(error):
+                        unanswered = True
+                        if circuit.unanswered(began, silence=is_silence(error)):
+                            server.leave_alone()
+                    elif is_answer(error):
+                        server.answered()
+                    redirected = isinstance(error, exceptions.AskError)
+                    asked = self.failed(server, error)
+                    again = is_passing(error) or isinstance(error, self.moves)
+                    if circuit.is_open or not again or attempt == self.settings.attempts:
+                        raise translated(error) from error
+                except DomainError as unfit:
+                    server.answered()
+                    self.failed(server, unfit)
+                    raise
                 else:
                     server.answered()
-                redirected = isinstance(error, exceptions.AskError)
-                asked = self.failed(server, error)
-                again = is_passing(error) or isinstance(error, self.moves)
-                if circuit.is_open or not again or attempt == self.settings.attempts:
-                    raise outcome_unknown() if changes_state and unanswered else translated(error) from error
-            else:
-                server.answered()
-                return result
-            if redirected:
-                continue
-            await asyncio.sleep(pause)
-            pause *= PAUSE_GROWTH
+                    return result
+                if redirected:
+                    continue
+                await asyncio.sleep(pause)
+                pause *= PAUSE_GROWTH
+        except DomainError as error:
+            if changes_state and unanswered:
+                # Whatever was met since: it says nothing about the attempt before it.
+                raise outcome_unknown() from error
+            raise
         raise AssertionError("the last attempt returns or raises")
 
 

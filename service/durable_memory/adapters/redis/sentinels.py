@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import structlog
 from redis import exceptions
 
-from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_unanswered
+from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer, is_unanswered
 from durable_memory.adapters.redis.route import Route
 from durable_memory.adapters.redis.server import Client, Server, new_client
 from durable_memory.adapters.redis.settings import RedisSettings
@@ -109,7 +109,7 @@ def _told(address: list[bytes], state: list[Any]) -> Told:
 def _why_none(answers: list[Told | Exception | None]) -> str:
     if None in answers:
         return "the sentinels know no primary of that name"
-    if any(isinstance(answer, Exception) and not is_unanswered(answer) for answer in answers):
+    if any(isinstance(answer, Exception) and is_answer(answer) for answer in answers):
         return "the sentinels refuse to say where the primary is"
     return "no sentinel answers"
 
@@ -154,11 +154,11 @@ class SentinelRoute(Route):
 
     def server_of(self, key: str) -> Server:
         if self._primary is None:
-            raise AssertionError("an open route has a primary")
+            raise index_unavailable("the primary is not known yet")
         return self._primary
 
     def failed(self, server: Server, error: Exception) -> Server | None:
-        if is_unanswered(error) or isinstance(error, self.moves):
+        if is_unanswered(error) or isinstance(error, (DomainError, *self.moves)):
             self._watch.hurry()
         return None
 

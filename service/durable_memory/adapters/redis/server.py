@@ -6,8 +6,8 @@ The driver's own retries are off, because it cannot know what may be repeated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import structlog
@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 
 from durable_memory.adapters.redis import scripts
 from durable_memory.adapters.redis.circuit import Circuit
-from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_unanswered
+from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer
 from durable_memory.adapters.redis.settings import RedisSettings
 from durable_memory.adapters.redis.url import Address
 from durable_memory.domain.errors import not_serving
@@ -29,6 +29,9 @@ PAUSE_GROWTH: Final = 4
 
 _POLICY: Final = "noeviction"
 _ROLE_LINE: Final = b"role:master"
+
+_LOOKING: Final = 4
+"""Connections for those who look at the server: whether it is fit, well, and back again, and at its map."""
 
 Client = Redis
 
@@ -58,7 +61,7 @@ def new_client(
     pool = BlockingConnectionPool.from_url(
         url,
         max_connections=max_connections or settings.max_connections,
-        timeout=settings.acquire_timeout_seconds,
+        timeout=settings.call_timeout_seconds,
         socket_connect_timeout=settings.connect_timeout_seconds,
         # Each attempt has a deadline of its own; this one is for a connection nobody waits for.
         socket_timeout=settings.transfer_timeout_seconds,
@@ -72,6 +75,9 @@ def new_client(
 
 class Server:
     """Belongs to the event loop that it is used on.
+
+    Whoever looks at it finds a connection also while transfers have all of the pool, and so finds out whether it is
+    they or the server that calls wait for.
 
     With `asks_role`, each new connection is refused unless its server is a primary: one that was demoted cuts all
     connections, and the driver makes new ones without a word to anybody. One that is not `in_cluster` with others has
@@ -96,26 +102,50 @@ class Server:
         self._asks_role = asks_role
         self._in_cluster = in_cluster
         self._asking: asyncio.Task[None] | None = None
+        self._places = asyncio.Semaphore(settings.max_connections)
+        self._judging = asyncio.Lock()
         self.client: Final = new_client(url, settings, connected=self._connected)
         self.asking_client: Final = AskingClient(connection_pool=self.client.connection_pool)
+        self.looking_client: Final = new_client(url, settings, max_connections=_LOOKING, connected=self._connected)
+
+    @asynccontextmanager
+    async def place(self, until: float) -> AsyncIterator[None]:
+        """One of the connections, for one command at a time. Whoever came first has the first that is free.
+
+        Raises: MaxConnectionsError if none is until then, by the loop's clock; TimeoutError as `Circuit.attempt`.
+        """
+        try:
+            async with self.circuit.attempt(until - asyncio.get_running_loop().time()):
+                await self._places.acquire()
+        except TimeoutError:
+            if self.circuit.is_open or self.circuit.is_retired:
+                raise
+            raise exceptions.MaxConnectionsError("all connections are in use") from None
+        try:
+            yield
+        finally:
+            self._places.release()
 
     async def judge(self) -> None:
-        """Find out whether it may be used, and give it the scripts.
+        """Find out whether it may be used, and give it the scripts; once, for all who want to know.
 
         One round trip, or two to a server that is alone in cluster mode.
 
         Raises: NOT_SERVING (version, policy, shards), DEPENDENCY_UNAVAILABLE of a replica, what the driver raises.
         """
-        pipeline = self.client.pipeline(transaction=False)
-        _ask_what_it_is(pipeline)
-        for script in scripts.ALL:
-            pipeline.script_load(script.text)
-        await self._require_fit(await pipeline.execute())
-        self.is_judged = True
+        async with self._judging:
+            if self.is_judged:
+                return
+            pipeline = self.looking_client.pipeline(transaction=False)
+            _ask_what_it_is(pipeline)
+            for script in scripts.ALL:
+                pipeline.script_load(script.text)
+            await self._require_fit(await pipeline.execute())
+            self.is_judged = True
 
     async def check(self) -> None:
         """The same without the scripts."""
-        pipeline = self.client.pipeline(transaction=False)
+        pipeline = self.looking_client.pipeline(transaction=False)
         _ask_what_it_is(pipeline)
         await self._require_fit(await pipeline.execute())
 
@@ -126,8 +156,9 @@ class Server:
             asking.cancel()
             await asyncio.wait({asking})
         await self.circuit.retire()
-        with suppress(*LOST):  # of a connection that cannot even be closed nothing is left to close
-            await self.client.aclose()
+        for client in (self.client, self.looking_client):
+            with suppress(*LOST):  # of a connection that cannot even be closed nothing is left to close
+                await client.aclose()
 
     def answered(self) -> None:
         """It has answered, whatever it said."""
@@ -145,9 +176,9 @@ class Server:
         while self.circuit.is_open:
             try:
                 async with asyncio.timeout(self._settings.call_timeout_seconds):
-                    await self.client.ping()
+                    await self.looking_client.ping()
             except (exceptions.RedisError, *LOST) as error:
-                if not is_unanswered(error):
+                if is_answer(error):
                     self.answered()
             else:
                 self.answered()
@@ -164,18 +195,7 @@ class Server:
         if replication.get("role") != "master":
             raise index_unavailable("the index server is a replica")
         if not self._in_cluster and int(cluster.get("cluster_enabled", 0)):
-            await self._require_one_shard()
-
-    async def _require_one_shard(self) -> None:
-        """All calls go to one server: one of several that share the keys would refuse those of the others."""
-        answer: dict[str, str] = await self.client.execute_command("CLUSTER INFO")  # type: ignore[no-untyped-call]
-        shards = int(answer.get("cluster_size", 1))
-        if shards > 1:
-            raise not_serving(
-                "index",
-                f"the index server is one of {shards} shards of a cluster: its URL begins with redis+cluster://",
-                shards=str(shards),
-            )
+            await _require_one_shard(self.looking_client)
 
     async def _connected(self, connection: AbstractConnection) -> None:
         self._made()
@@ -184,6 +204,18 @@ class Server:
             await connection.send_command("INFO", "replication")
             if _ROLE_LINE not in bytes(await connection.read_response()).splitlines():
                 raise exceptions.ReadOnlyError("it is a replica")
+
+
+async def _require_one_shard(client: Client) -> None:
+    """All calls go to one server: one of several that share the keys would refuse those of the others."""
+    answer: dict[str, str] = await client.execute_command("CLUSTER INFO")  # type: ignore[no-untyped-call]
+    shards = int(answer.get("cluster_size", 1))
+    if shards > 1:
+        raise not_serving(
+            "index",
+            f"the index server is one of {shards} shards of a cluster: its URL begins with redis+cluster://",
+            shards=str(shards),
+        )
 
 
 def _ask_what_it_is(pipeline: Any) -> None:
