@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.domain.errors import DomainError, Reason
 from tests.integration.postgres.conftest import OpenStore
@@ -73,6 +75,32 @@ async def test_a_commit_without_an_answer_is_given_up_and_its_connection_not_use
     # With the swallowed connection the server still has the lock until it notices that its client is gone.
     outcome = await store.transact(NAMESPACE, create("a", key="k"))
     assert outcome.head.revision == 1
+
+
+async def test_a_commit_that_is_given_up_during_the_close_starts_nothing_and_one_after_the_next_open_does(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    store = await open_store(proxy.dsn(postgres_database), commit_timeout_seconds=0.5)
+    for closes in (True, False):
+        proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
+        already = proxy.struck
+        with capture_logs() as logs:
+            writing = asyncio.ensure_future(reason_of(store.transact(NAMESPACE, create("a", key="k"))))
+            await wait_until_async(partial(_struck_since, proxy, already), what="the commit is sent")
+            if closes:
+                await store.close()
+            assert await writing is Reason.OUTCOME_UNKNOWN
+            # Whoever would ask for commits to be answered finds nobody, and does not end.
+            proxy.refuse()
+        assert ("commits_stalled" in [log["event"] for log in logs]) is not closes
+        proxy.mend()
+        if closes:
+            await store.open()
+    await store.close()
+
+
+def _struck_since(proxy: TcpProxy, before: int) -> bool:
+    return proxy.struck > before
 
 
 async def test_a_connection_cut_before_the_commit_leaves_nothing_and_the_call_is_made_again(

@@ -115,12 +115,30 @@ async def test_a_name_in_the_environment_that_cannot_be_looked_up_is_a_database_
     connector = Connector("postgresql://u@/d", PostgresSettings(), Primary(lambda: None), lambda: 1.0)
     try:
         for _ in range(2):
-            assert not connector.is_away
+            connector.require_reachable()
             with pytest.raises(DomainError) as caught, domain_errors():
                 await connector.connect()
             assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
         assert connector.is_away
     finally:
+        await connector.close()
+
+
+async def test_a_connect_that_fails_after_the_close_starts_nothing():
+    async with silent_host() as host:
+        settings = PostgresSettings(connect_timeout_seconds=0.5)
+        connector = Connector(f"postgresql://u@127.0.0.1:{host.port}/d", settings, Primary(lambda: None), lambda: 1.0)
+        connecting = asyncio.ensure_future(connector.connect())
+        await wait_until_async(lambda: host.attempts, what="it connects")
+        await connector.close()
+        with pytest.raises(TimeoutError):
+            await connecting
+        connector.require_reachable()  # nor is a task left that asks for it
+
+        connector.open()
+        with pytest.raises(TimeoutError):
+            await connector.connect()
+        assert connector.is_away
         await connector.close()
 
 

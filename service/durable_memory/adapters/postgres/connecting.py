@@ -40,7 +40,10 @@ _DEFAULT: Final = Host("", None)
 
 
 class Connector:
-    """One per process and database. It belongs to one event loop, and `close` ends its tasks; it may be used again."""
+    """One per process and database. It belongs to one event loop.
+
+    `close` ends its tasks, and who is still connecting then, or does so later, starts none; `open` has it start over.
+    """
 
     def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, jitter: Callable[[], float]) -> None:
         """`jitter` is a factor from 0.5 to 1 for each pause: it keeps processes from coming all at once.
@@ -61,6 +64,7 @@ class Connector:
         self._surveying: asyncio.Task[None] | None = None
         self._reachable = asyncio.Event()
         self._reachable.set()
+        self._closed = False
 
     @property
     def is_away(self) -> bool:
@@ -76,12 +80,17 @@ class Connector:
         """Return when it is not known to be away."""
         await self._reachable.wait()
 
+    def open(self) -> None:
+        """It is used from now on, whether it was closed before or not."""
+        self._closed = False
+
     def start(self) -> None:
         """Look now and then whether another host has been promoted while the one in use still answers."""
         if len(self._hosts) > 1 and self._surveying is None:
             self._surveying = asyncio.ensure_future(self._survey())
 
     async def close(self) -> None:
+        self._closed = True
         tasks = [task for task in (self._watching, self._finding, self._surveying) if task is not None]
         self._watching = self._finding = self._surveying = None
         await _end(tasks)
@@ -236,7 +245,7 @@ class Connector:
 
     def _unanswered(self, began: float, error: BaseException) -> None:
         """An attempt that began then has failed. Those that ran side by side count as one, for they met the same."""
-        if self.is_away or began < self._failed_at:
+        if self._closed or self.is_away or began < self._failed_at:
             return
         self._failed_at = asyncio.get_running_loop().time()
         several = len(self._hosts) > 1

@@ -60,10 +60,15 @@ class Stall:
         self._session: _Identity | None = None
         self._task: asyncio.Task[None] | None = None
         self._began = 0.0
+        self._closed = False
+
+    def open(self) -> None:
+        """It may begin from now on, whether it was closed before or not."""
+        self._closed = False
 
     def begin(self) -> None:
-        """A commit was not answered in time."""
-        if self._task is None or self._task.done():
+        """A commit was not answered in time. After `close` that changes nothing: nobody makes more."""
+        if not self._closed and (self._task is None or self._task.done()):
             self._connector.doubt()  # a primary that finishes no commit may be one that another has overtaken
             self._began = asyncio.get_running_loop().time()
             self._task = asyncio.ensure_future(self._run())
@@ -78,6 +83,7 @@ class Stall:
             raise dependency_unavailable("the database does not finish commits")
 
     async def close(self) -> None:
+        self._closed = True
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

@@ -63,6 +63,8 @@ class PostgresStore(Reading):
     # Life
 
     async def open(self) -> None:
+        self._connector.open()
+        self._stall.open()
         await check_schema(self._connector)
         for pool in self._pools:
             await pool.open()
