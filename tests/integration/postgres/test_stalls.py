@@ -43,8 +43,9 @@ _LAST_LOOK = "SELECT max(query_start) FROM pg_stat_activity WHERE datname = curr
 class Server:
     """What somebody who looks at the server sees of a process's commits."""
 
-    def __init__(self, observer: asyncpg.Connection) -> None:
+    def __init__(self, observer: asyncpg.Connection, looker: asyncpg.Connection) -> None:
         self._observer = observer
+        self._looker = looker
         self.looks = 0
         self.is_busy = False
 
@@ -62,23 +63,26 @@ class Server:
         self.looks += 1
         if self.is_busy:
             raise overloaded("no database connection is free")
-        return bool(await self._observer.fetchval(statement("session_is_executing"), process, began))
+        return bool(await self._looker.fetchval(statement("session_is_executing"), process, began))
 
     async def looked(self, times: int) -> None:
         already = self.looks
         await wait_until_async(lambda: self.looks >= already + times, what="it is looked for the commit")
 
     async def last_look(self) -> datetime | None:
-        return await self._observer.fetchval(_LAST_LOOK, statement("session_is_executing"))
+        last: datetime | None = await self._observer.fetchval(_LAST_LOOK, statement("session_is_executing"))
+        return last
 
 
 @pytest.fixture
 async def server(postgres_database: str) -> AsyncIterator[Server]:
-    observer = await asyncpg.connect(postgres_database)
+    # The test looks while the stall does, and neither waits for the other.
+    observer, looker = await asyncpg.connect(postgres_database), await asyncpg.connect(postgres_database)
     try:
-        yield Server(observer)
+        yield Server(observer, looker)
     finally:
         await observer.close()
+        await looker.close()
 
 
 @pytest.fixture(autouse=True)
