@@ -11,9 +11,11 @@ from tests.qualification.checks.index import changed_vectors
 from tests.qualification.checks.meaning import lost, misunderstood, outdated, paid_twice, worse_ranks
 from tests.qualification.checks.partitions import Belongings, foreign_records, strangers, unaccounted, vectors_of
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.faults.processes import EveryServerKilled
+from tests.qualification.faults.redis import EmptyRestart
 from tests.qualification.observers.receipts import Repository, namespace_key, partition_name
 from tests.qualification.observers.stored_keys import StoredKey, stored_keys
-from tests.qualification.scenarios.meanings import Meanings, node_id, refreshed
+from tests.qualification.scenarios.meanings import Meanings, inflict, node_id, refreshed
 from tests.qualification.scenarios.paraphrases import OTHERS
 from tests.qualification.scenarios.stage import Stage
 
@@ -142,15 +144,9 @@ class DriftAndCache:
         await course.memory.clear_partition()
         await course.refresh("refresh after it was cleared", 0)
         await compare("cleared")
-        for server in stage.cluster.servers:
-            await server.kill9()
-            await server.start()
-            stage.result.faults["server_kill9"] += 1
-        await stage.cluster.wait_healthy(60.0)
+        await inflict(stage, EveryServerKilled())
         await compare("servers killed")
-        await stage.cluster.redis.restart_empty_everywhere()
-        stage.result.faults["index_lost"] += 1
-        await stage.cluster.redis.wait_settled()
+        await inflict(stage, EmptyRestart())
         await course.refresh("refresh after the index was lost", 0)
         await compare("index lost")
 

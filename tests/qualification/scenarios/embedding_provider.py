@@ -7,9 +7,10 @@ from typing import Final
 
 from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
 from tests.qualification.checks.meaning import lost, misunderstood, several_identities, worse_ranks
+from tests.qualification.faults.processes import EmbeddingKilled, EveryServerKilled
 from tests.qualification.report.results import distribution
-from tests.qualification.report.timeline import Series
-from tests.qualification.scenarios.meanings import Meanings, indexed
+from tests.qualification.report.timeline import Lane, Series
+from tests.qualification.scenarios.meanings import Meanings, indexed, inflict
 from tests.qualification.scenarios.stage import Stage
 
 _SESSION: Final = "assistant"
@@ -43,21 +44,18 @@ class EmbeddingProvider:
             )
             result.figures["questions"] = len(meanings.right)
 
-            await cluster.embedding.kill9()
-            result.faults["embedding_kill9"] += 1
-            away = await meanings.ask(session, RecallMode.AUTO)
+            with stage.timeline.span(Lane.FAULT, EmbeddingKilled.name, key="embedding"):
+                await cluster.embedding.kill9()
+                result.faults[EmbeddingKilled.name] += 1
+                away = await meanings.ask(session, RecallMode.AUTO)
+                await cluster.embedding.start()
             known = {question: answer[0] for question, answer in before.items() if answer}
             stage.found(
                 "with the provider away questions that were asked before are answered as before",
                 len(away),
                 lost(away, known, "provider away"),
             )
-            await cluster.embedding.start()
-            for server in cluster.servers:
-                await server.kill9()
-                await server.start()
-                result.faults["server_kill9"] += 1
-            await cluster.wait_healthy(60.0)
+            await inflict(stage, EveryServerKilled())
             await _identify(stage, client, session, seen, "after restarts")
             after, again = await _timed(stage, meanings, session)
             stage.found("paraphrases keep their rank", len(after), worse_ranks(before, after, meanings.right))

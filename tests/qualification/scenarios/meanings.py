@@ -14,9 +14,12 @@ from durable_memory_client.errors import (
     NotServingError,
 )
 from tests.processes.polling import wait_until_async
+from tests.qualification.faults.fault import Fault
 from tests.qualification.scenarios.paraphrases import PAIRS
+from tests.qualification.scenarios.stage import Stage
 
 REFRESH_SECONDS = 60.0
+HEALTHY_SECONDS = 60.0
 _PASSING = (
     DependencyUnavailableError,
     LeaseFencedError,
@@ -58,6 +61,13 @@ class Meanings:
 
 def node_id(number: int) -> str:
     return f"meaning-{number}"
+
+
+async def inflict(stage: Stage, fault: Fault) -> None:
+    """Break something, and wait until all is well again. It is counted."""
+    await fault.inject(stage.cluster, stage.rng)
+    stage.result.faults[fault.name] += 1
+    await stage.cluster.wait_healthy(HEALTHY_SECONDS)
 
 
 async def refreshed(memory: MemoryNamespace, session_id: str, *, rebuild: bool = False) -> RefreshReceipt:
