@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Final
 
 from durable_memory_client import MemoryClient, MemoryServiceError
-from tests.processes.polling import wait_until_async
+from tests.processes.polling import WaitTimeoutError, wait_until_async
+from tests.qualification.faults.postgres import StandbyPromoted
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.tenancy import Follower
 from tests.qualification.traffic.wording import text_of
@@ -81,6 +82,36 @@ class ReadsWithoutStandby:
         stage.found("nothing is acknowledged, and everything can be read", 20, problems)
 
 
+class SilentHost:
+    """A host that takes connections and says nothing, named first, took all the time there was to find the primary."""
+
+    row = 9
+    name = "a silent host does not hide the primary"
+    promise = "whichever host of the database is silent, a server that starts finds the one that takes writes"
+    needs_faults = True
+
+    async def run(self, stage: Stage) -> None:
+        cluster, problems = stage.cluster, []
+        if cluster.postgres.standby is not cluster.postgres.nodes[0]:
+            await StandbyPromoted().inject(cluster, stage.rng)
+            await cluster.wait_healthy()
+        server = cluster.servers[0]
+        async with cluster.client(f"{stage.prefix}-silent", address=server.address) as memory:
+            cluster.postgres.nodes[0].proxy.go_silent()
+            try:
+                stage.result.faults["silence of the first PostgreSQL host"] += 1
+                await server.kill9()
+                began = time.monotonic()
+                await server.start(_SECONDS)
+                await memory.remember(text_of("found", cluster.canary), timeout=_SECONDS)
+                stage.result.figures["seconds_to_the_first_write"] = round(time.monotonic() - began, 2)
+            except (MemoryServiceError, WaitTimeoutError) as error:
+                problems.append(f"the primary was not found: {type(error).__name__}")
+            finally:
+                cluster.postgres.nodes[0].proxy.mend()
+        stage.found("a server finds the primary behind a silent host", 1, problems)
+
+
 async def _write(memory: MemoryClient, canary: str, place: int) -> bool:
     try:
         await memory.remember(text_of(f"waiting-{place}", canary), timeout=2.0)
@@ -95,3 +126,4 @@ async def _writes(memory: MemoryClient, canary: str) -> bool:
 
 WATCH_THROUGH_PROXY: Final = WatchThroughProxy()
 READS_WITHOUT_STANDBY: Final = ReadsWithoutStandby()
+SILENT_HOST: Final = SilentHost()

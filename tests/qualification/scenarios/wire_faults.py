@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.qualification.faults.registry import WIRE
 from tests.qualification.scenarios.endurance import endure, traffic_on
+from tests.qualification.scenarios.past_faults import SILENT_HOST
 from tests.qualification.scenarios.stage import Stage
 
 
@@ -24,3 +25,4 @@ class WireFaults:
 
 
 SCENARIO: Final = WireFaults()
+REGRESSIONS: Final = (SILENT_HOST,)
