@@ -33,6 +33,7 @@ _KEYS: Final = "dm:{*}:*"
 _ANSWER_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = 0.02
 _COMPARE_SECONDS: Final = 0.1
+_END_AGAIN_SECONDS: Final = 0.2
 _LINE_BYTES: Final = 1 << 28
 _MILLIS: Final = 1e3
 _MICROS: Final = 1e6
@@ -79,8 +80,12 @@ class LeaseObserver:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
+        pending = set(self._tasks)
+        while pending:
+            # Again and again: now and then the driver takes a cancellation for a lost connection, and the watch goes on.
+            for task in pending:
+                task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=_END_AGAIN_SECONDS)
         ended = await asyncio.gather(*self._tasks, return_exceptions=True)
         for _, event in self._holding.values():
             event.ended = event.ended or time.monotonic()
