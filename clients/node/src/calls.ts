@@ -11,7 +11,7 @@ import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/pr
 import { ConnectError } from "@connectrpc/connect";
 import { callPolicy, retryDelayMs } from "./call_policy.js";
 import { MemoryUnavailableError } from "./errors.js";
-import { errorOfCall, type Attempted } from "./failures.js";
+import { checkEncodable, errorOfCall, type Attempted } from "./failures.js";
 import { newRequestId } from "./identity.js";
 import { checkText } from "./text.js";
 import type { Transport } from "./transport.js";
@@ -69,6 +69,7 @@ export class Calls {
   ): Promise<MessageShape<O>> {
     const policy = callPolicy(method);
     checkText(request);
+    checkEncodable(method.input, request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? (patience === undefined ? policy.timeoutMs : patience.timeoutMs);
     const endsAt = deadlineOf(limit);
@@ -99,12 +100,14 @@ export class Calls {
     options: CallOptions,
   ): Promise<MessageShape<O>> {
     checkText(first);
+    checkEncodable(method.input, first);
     const requestId = settledRequestId(method, first);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
     async function* requests(): AsyncGenerator<MessageShape<I>> {
       yield first;
       for await (const other of others) {
         checkText(other);
+        checkEncodable(method.input, other);
         yield other;
       }
     }
@@ -126,6 +129,7 @@ export class Calls {
     attempt = 1,
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
     checkText(request);
+    checkEncodable(method.input, request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
     const replies = this.#transport.stream(method, request, remaining(deadlineOf(limit)), options.signal);

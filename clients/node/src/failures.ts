@@ -1,6 +1,6 @@
 /** How a failed call becomes an error: the reason decides the class, the attempts decide what is definite. */
 import { Code, ConnectError } from "@connectrpc/connect";
-import { fromBinary } from "@bufbuild/protobuf";
+import { fromBinary, toBinary, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { MemoryServiceError, MemoryUnavailableError, type ServiceErrorFields, type StatusCode } from "./errors.js";
 import type { ItemError } from "./gen/durablememory/v1/item_error_pb.js";
@@ -11,8 +11,9 @@ import { reasonRow } from "./reason_rows.js";
 
 const PREFIX = "ERROR_REASON_";
 const STATUS_HEADER = "grpc-status";
-// How the library reports a message that does not fit its schema.
-const CODEC_ERROR = /^(serialize|parse) binary: /;
+// How the library reports an answer that this side cannot read. It has no other mark.
+const UNREADABLE =
+  /^(parse binary: |decompression failed$|received compressed envelope|unsupported response encoding |invalid grpc-status: )/;
 const PROXY_ATTEMPTS_HEADER = "x-envoy-attempt-count";
 
 const CODES: Readonly<Record<Code, StatusCode>> = {
@@ -73,6 +74,25 @@ export function errorOfCall(failed: ConnectError, attempted: Attempted): MemoryS
   });
 }
 
+/**
+ * Refuses a request that has no form on the wire, before anything of it is sent.
+ *
+ * @throws MemoryServiceError, definite, for INVALID_FIELD.
+ */
+export function checkEncodable<I extends DescMessage>(schema: I, request: MessageShape<I>): void {
+  try {
+    toBinary(schema, request);
+  } catch (error) {
+    throw new MemoryServiceError(error instanceof Error ? error.message : String(error), {
+      code: "INVALID_ARGUMENT",
+      reason: Reason.INVALID_FIELD,
+      definite: true,
+      attempts: 0,
+      cause: error,
+    });
+  }
+}
+
 /** The error for one refused item of a batch, as if it had been a call of its own. */
 export function errorOfItem(item: ItemError): MemoryServiceError {
   const known = ErrorReasonSchema.values.find(({ number }) => number === item.reason.valueOf());
@@ -102,14 +122,14 @@ function answered(failed: ConnectError): boolean {
  * ABORTED, CANCELLED, INTERNAL; to the caller it is one thing, a service out of reach.
  */
 function codeOfLoss(failed: ConnectError): StatusCode {
+  if (UNREADABLE.test(failed.rawMessage)) {
+    return "INTERNAL";
+  }
   switch (failed.code) {
     case Code.Aborted:
     case Code.Canceled:
       return "UNAVAILABLE";
     case Code.Internal:
-      if (CODEC_ERROR.test(failed.rawMessage)) {
-        return "INTERNAL";
-      }
       // Any other error of this process has a cause without a system's code.
       return failed.cause === undefined || isSystemError(failed.cause) ? "UNAVAILABLE" : "INTERNAL";
     default:

@@ -19,7 +19,7 @@ import {
 import { create } from "@bufbuild/protobuf";
 import { newRequestId } from "../src/identity.js";
 import { remembered } from "./messages.js";
-import { ScriptedService, type Refusal } from "./scripted_service.js";
+import { ScriptedService, type Raw, type Refusal } from "./scripted_service.js";
 
 const REMEMBER = "MemoryService.Remember";
 const GET_TOKEN = "RepositoryService.GetChangeToken";
@@ -42,7 +42,8 @@ for (const [what, answer] of Object.entries({
   "a load limit": { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 20 },
   "a stopping server": { refuse: Code.Canceled },
   "a connection that breaks": "cut",
-} as const satisfies Record<string, Refusal | "cut">)) {
+  "a stream that is reset": "reset",
+} as const satisfies Record<string, Refusal | "reset" | "cut">)) {
   test(`${what} is asked again with the same request id`, async () => {
     await using service = await ScriptedService.start();
     await using memory = service.client();
@@ -287,14 +288,44 @@ test("request ids are unique, and in the order of their making", () => {
   assert.deepEqual(times, times.toSorted());
 });
 
-test("a request that cannot be encoded is no outage, and is not repeated", async () => {
+test("a request that cannot be encoded is no outage, is not sent, and changed nothing", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client({ onUnavailable: "empty" });
   const error = await failureOf(memory.openSession("assistant", { maxResults: Number.NaN }));
-  assert.deepEqual([error.code, error.attempts], ["INTERNAL", 1]);
+  assert.deepEqual([error.reason, error.code, error.attempts], ["INVALID_FIELD", "INVALID_ARGUMENT", 0]);
+  assert.match(error.message, /max_results/);
+  assert.ok(error.definite, "nothing was sent");
   assert.ok(!(error instanceof MemoryUnavailableError));
   assert.deepEqual(service.asked, []);
 });
+
+for (const [what, raw] of Object.entries({
+  "does not fit its schema": { bytes: Buffer.of(0, 0, 0, 0, 1, 0xff) },
+  "is no text in a text field": { bytes: Buffer.of(0, 0, 0, 0, 3, 0x12, 0x01, 0xff) },
+  "cannot be decompressed": { bytes: Buffer.of(1, 0, 0, 0, 1, 0xff), encoding: "gzip" },
+  "ends in the middle of its compression": { bytes: Buffer.of(1, 0, 0, 0, 2, 0x1f, 0x8b), encoding: "gzip" },
+  "is compressed without saying how": { bytes: Buffer.of(1, 0, 0, 0, 1, 0xff) },
+  "is compressed in an unknown way": { bytes: Buffer.of(1, 0, 0, 0, 1, 0xff), encoding: "unheard-of" },
+} satisfies Record<string, Raw>)) {
+  test(`an answer that ${what} is no outage, and is not asked for again`, async () => {
+    await using service = await ScriptedService.start();
+    await using memory = service.client({ onUnavailable: "empty" });
+    const calls = {
+      [REMEMBER]: () => memory.remember("The user prefers tea."),
+      "RecallService.PreviewRecall": () => memory.preview("tea"),
+      "RepositoryService.WatchNamespace": () => memory.watch().next(),
+      "TransferService.ImportNamespace": () => memory.importNamespace([]),
+    };
+    for (const [method, call] of Object.entries(calls)) {
+      service.willAnswer(method, raw);
+      const error = await failureOf(call());
+      assert.deepEqual([error.code, error.reason, error.attempts], ["INTERNAL", undefined, 1], method);
+      assert.ok(!(error instanceof MemoryUnavailableError));
+      assert.equal(error.definite, error.requestId === undefined);
+      assert.equal(service.calls(method).length, 1);
+    }
+  });
+}
 
 test("text with half a surrogate pair is refused by its field, and a whole pair is sent as it is", async () => {
   await using service = await ScriptedService.start();

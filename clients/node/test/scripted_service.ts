@@ -1,6 +1,7 @@
 /** A gRPC service over HTTP/2 that gives the answers of a script and remembers what it was asked. */
 import { once } from "node:events";
 import {
+  constants,
   createSecureServer,
   createServer,
   type IncomingHttpHeaders,
@@ -40,8 +41,14 @@ export interface Refusal {
   readonly headers?: Record<string, string>;
 }
 
-/** A message; an error; no answer ever; or the connection goes. */
-export type Answer = Message | Refusal | "forever" | "cut";
+/** What is sent in place of a message with its frame, and its `grpc-encoding`. */
+export interface Raw {
+  readonly bytes: Buffer;
+  readonly encoding?: string;
+}
+
+/** A message; bytes as they are; an error; no answer ever; or the stream or the connection goes. */
+export type Answer = Message | Raw | Refusal | "forever" | "reset" | "cut";
 
 /** One call that arrived. */
 export interface Asked {
@@ -192,12 +199,21 @@ export class ScriptedService implements AsyncDisposable {
         setImmediate(() => stream.session?.destroy());
         return;
       }
+      if (answer === "reset") {
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+        return;
+      }
       if (answer === "forever") {
         return;
       }
       if ("refuse" in answer) {
         end(stream, answer);
         return;
+      }
+      if ("bytes" in answer) {
+        respond(stream, answer.encoding === undefined ? {} : { "grpc-encoding": answer.encoding });
+        stream.write(answer.bytes);
+        continue;
       }
       respond(stream);
       stream.write(framed(toBinary(method.output, answer)));
