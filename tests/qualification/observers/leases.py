@@ -82,7 +82,7 @@ class LeaseObserver:
     ) -> None:
         pending = set(self._tasks)
         while pending:
-            # Again and again: now and then the driver takes a cancellation for a lost connection, and the watch goes on.
+            # Again and again: the driver takes one for a lost connection now and then, and the watch goes on.
             for task in pending:
                 task.cancel()
             _, pending = await asyncio.wait(pending, timeout=_END_AGAIN_SECONDS)
