@@ -53,7 +53,8 @@ class UnindexedCounts:
             if known is not None and (known.view, known.vectors) == (view.key, vectors.key):
                 return len(view.index) - (len(vectors) - len(known.outdated))
             looking = self._looking.get(name)
-            if looking is None:
+            # One that is done may be there still, until `_looked` has its turn: to await it would never give it one.
+            if looking is None or looking.done():
                 looking = asyncio.create_task(self._look(partition, view.key, vectors), name="count unindexed")
                 looking.add_done_callback(lambda done: self._looked(name, done))
                 self._looking[name] = looking
@@ -101,6 +102,7 @@ class UnindexedCounts:
         return any((item.namespace_revision, item.chain_digest) == (then.revision, then.chain_digest) for item in found)
 
     def _looked(self, name: str, task: asyncio.Task[None]) -> None:
-        del self._looking[name]
+        if self._looking.get(name) is task:
+            del self._looking[name]
         if not task.cancelled():
             task.exception()  # every waiter gets it; where all have left, it is not "never retrieved"
