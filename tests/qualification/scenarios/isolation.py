@@ -18,6 +18,7 @@ from tests.qualification.observers.stored_keys import stored_keys
 from tests.qualification.report.results import distribution
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios import isolation_names, isolation_rpcs
+from tests.qualification.scenarios.isolation_crowd import Crowd
 from tests.qualification.scenarios.isolation_names import Names
 from tests.qualification.scenarios.isolation_rpcs import EveryRpc, Tried
 from tests.qualification.scenarios.isolation_skew import QUIET, SKEW, Skew
@@ -35,6 +36,7 @@ _CAVEATS: Final = (
     "How long refusals and recalls take is a figure and no verdict: on a busy machine it says little.",
     "The big tenant's memories are a few texts, many times over: a model would not embed as many different ones in the "
     "time of a run. To indexes and views they are as many.",
+    "At the server that has little room recalls are by words alone: its views are evicted, and no vectors are.",
     "Operators see figures of a whole process, by design: a credential with that role is not a tenant's alone.",
 )
 
@@ -139,19 +141,46 @@ async def _skew(stage: Stage, mark: str) -> None:
     stage.found("and finds all of its own", len(recalls), isolation.starved(recalls))
     stage.found("and nothing else", len(recalls), isolation.strange(recalls, skew.small_ids))
     stage.found("only its own is searched", len(recalls), isolation.overcounted(recalls))
-    seen = await _metrics_since(cluster, time.monotonic())
+    await _metrics_since(cluster, time.monotonic())
     evicted = cluster.telemetry.total(_EVICTIONS) - evictions
-    stage.found("nothing is evicted", seen, [f"{evicted:g} views were evicted"] if evicted else [])
+    loaded = cluster.telemetry.total(_LOADS) - loads
     await _stored(stage, small, big, skew)
     await _cached(stage, skew, mark)
     _latencies(stage, skew)
+    await _crowded(stage, skew, mark)
     stage.result.figures |= {
         "small_tenant_memories": len(skew.small_ids),
         "big_tenant_memories": len(skew.big_ids),
         "big_tenant_recalls": skew.big_recalls,
-        "views_loaded": int(cluster.telemetry.total(_LOADS) - loads),
+        "views_loaded": int(loaded),
+        "views_evicted": int(evicted),
         "small_tenant_indexed_beside_big_refresh_seconds": round(noticed.indexed_after, 3),
     }
+
+
+async def _crowded(stage: Stage, skew: Skew, mark: str) -> None:
+    """The small tenant at a server that has no room for all that is asked for."""
+    intruder, owner = ISOLATED_TENANTS
+    crowd = Crowd(
+        stage.cluster,
+        small=(intruder, f"{mark}-small"),
+        others=(owner, f"{mark}-crowd"),
+        own=sorted(skew.small_ids),
+        question=skew.question,
+    )
+    crowded = await crowd.run(stage.seconds * _SHARE_OF_A_PHASE)
+    own = [
+        *isolation.starved(crowded.recalls),
+        *isolation.strange(crowded.recalls, skew.small_ids),
+        *isolation.overcounted(crowded.recalls),
+    ]
+    few = [] if crowded.evicted else ["no view was evicted, whatever was asked for"]
+    stage.found("a server without room for all evicts views", crowded.evicted, few)
+    stage.found("and answers everybody all the same", crowded.calls, crowded.late)
+    stage.found("the small tenant with all of its own", len(crowded.recalls), own)
+    stage.result.figures["views_evicted_where_there_is_little_room"] = crowded.evicted
+    if (spread := distribution(crowded.seconds, "seconds")) is not None:
+        stage.result.distributions["small tenant's recalls while views are evicted"] = spread
 
 
 async def _metrics_since(cluster: Cluster, moment: float) -> int:
