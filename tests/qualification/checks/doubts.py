@@ -31,11 +31,14 @@ def in_doubt(
 ) -> list[Doubt]:
     """The attempts at changes of nodes that were under way while a fault lasted, and ended in doubt.
 
+    A command whose answer says in the end that it changes nothing is none of them: nothing tells whether it was done.
     `committed` is when each change set was committed, by the clock on the wall. `reasons`: for these alone, if any.
     `begun`: only those that began while it lasted, so that nothing before it was done to them.
     """
     found = []
     for key, attempts in by_command(calls).items():
+        if any(call.effect is not None and call.effect.revision is None for call in attempts):
+            continue
         for place, call in enumerate(attempts):
             if call.outcome is not Outcome.UNKNOWN or not call.writes or (reasons and call.reason not in reasons):
                 continue

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from tests.qualification.checks.doubts import Doubt, in_doubt, one_sided, unsettled
-from tests.qualification.recorder.history import Call, Outcome, Write
+from tests.qualification.recorder.history import Call, Effect, Outcome, Write
 
 _WALL = 1_000.0
 
@@ -53,6 +54,11 @@ def test_only_changes_in_doubt_in_the_time_of_the_fault_and_for_its_reason_count
     assert [one.call.request_id for one in in_doubt(calls, {}, [(9.0, 12.0)])] == ["a", "killed"]
     assert [one.call.request_id for one in in_doubt(calls, {}, [(9.0, 12.0)], reasons=["OUTCOME_UNKNOWN"])] == ["a"]
     assert in_doubt(calls, {}, []) == []
+
+
+def test_what_changes_nothing_is_neither_applied_nor_not():
+    unchanged = replace(REPEATED, effect=Effect(revision=None, answer="known"))
+    assert in_doubt([DOUBTFUL, unchanged], {}, [(9.0, 10.5)]) == []
 
 
 @pytest.mark.parametrize(("began", "found"), [(9.0, 1), (10.5, 0)], ids=["in its time", "before it"])
