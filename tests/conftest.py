@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from tests.processes import orphans
 from tests.processes.child import is_alive
@@ -17,6 +18,10 @@ from tests.processes.postgres import PostgresProcess
 from tests.processes.redis import RedisProcess
 from tests.processes.redis_binaries import newest_redis, system_redis, valkey
 from tests.processes.server import ServerProcess
+
+# How long an example takes is up to whatever else the machine does: it is measured elsewhere, and judged nowhere.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _TEMPLATE = "durable_memory_template"
 
@@ -50,7 +55,7 @@ async def _loop_without_tasks() -> AsyncIterator[None]:
         return {task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()}
 
     # A closed channel or pool may need a few turns of the loop to end its tasks.
-    await wait_until_async(lambda: not left(), 2.0, what=lambda: f"all tasks ended: {left()}")
+    await wait_until_async(lambda: not left(), 10.0, what=lambda: f"all tasks ended: {left()}")
 
 
 @pytest.fixture(scope="session")

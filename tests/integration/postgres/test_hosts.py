@@ -178,8 +178,8 @@ async def test_a_primary_that_goes_silent_is_left_for_another_way_to_it(
     async with TcpProxy(postgres.port) as first, TcpProxy(postgres.port) as second:
         store = await open_store(
             with_hosts(postgres_database, first.port, second.port),
-            head_timeout_seconds=0.3,
-            rollback_timeout_seconds=0.3,
+            head_timeout_seconds=1.0,
+            rollback_timeout_seconds=1.0,
         )
         await store.transact(NAMESPACE, create("a"))
         first.go_silent()
