@@ -10,8 +10,8 @@ from typing import Final
 
 from tests.qualification.report.bins import Window
 
-WIDTH: Final = 1240
-LEFT: Final = 200
+WIDTH: Final = 1300
+LEFT: Final = 300
 RIGHT: Final = 90
 """Room for the names of lines at their ends."""
 PLOT: Final = WIDTH - LEFT - RIGHT

@@ -22,7 +22,7 @@ from tests.qualification.report.drawing import (
 from tests.qualification.report.timeline import Event, Lane, Timeline
 
 _LINE: Final = 18
-_MOST_KINDS: Final = 30
+_MOST_KINDS: Final = 60
 _MOST_PARTITIONS: Final = 8
 _LASTING: Final = frozenset({"running", "primary", "standby", "paused"})
 """States of processes: one that has not ended lasts. Anything else without an end took no time."""
