@@ -36,6 +36,7 @@ from durable_memory.rpc.server import RpcServer
 from durable_memory.rpc.servicers import servicers
 from durable_memory.semantic_parts import build_semantic_parts
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl
+from durable_memory.tasks import end
 from durable_memory.telemetry import Telemetry, build_telemetry
 
 _FIRST_RETRY_SECONDS: Final = 0.2
@@ -195,14 +196,9 @@ class Application:
             return
         self._stopped = True
         _log.info("draining")
-        for supervisor in self._supervisors:
-            supervisor.cancel()
-        for supervisor in self._supervisors:
-            with contextlib.suppress(asyncio.CancelledError):
-                await supervisor
+        await end(self._supervisors)
         if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.wait({self._probing})
+            await end([self._probing])
         drain = self._settings.drain
         try:
             await self._server.drain(delay_seconds=drain.delay_seconds, grace_seconds=drain.grace_seconds)

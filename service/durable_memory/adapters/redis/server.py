@@ -23,6 +23,7 @@ from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_ans
 from durable_memory.adapters.redis.settings import RedisSettings
 from durable_memory.adapters.redis.url import Address
 from durable_memory.domain.errors import not_serving
+from durable_memory.tasks import end
 
 OLDEST_VERSION: Final = (6, 2)
 PAUSE_GROWTH: Final = 4
@@ -153,8 +154,7 @@ class Server:
         """End what is under way, and every connection. Idempotent."""
         asking, self._asking = self._asking, None
         if asking is not None:
-            asking.cancel()
-            await asyncio.wait({asking})
+            await end([asking])
         await self.circuit.retire()
         for client in (self.client, self.looking_client):
             with suppress(*LOST):  # of a connection that cannot even be closed nothing is left to close

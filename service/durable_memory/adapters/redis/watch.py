@@ -9,6 +9,8 @@ from typing import Final
 import structlog
 from redis.backoff import EqualJitterBackoff
 
+from durable_memory.tasks import end
+
 _MOST_DOUBTS: Final = 10
 """So many looks in a row make the pause as long as it gets."""
 
@@ -37,8 +39,7 @@ class Watch:
         """Idempotent."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+            await end([task])
 
     def hurry(self) -> None:
         """Somebody has met what should not be."""

@@ -19,6 +19,7 @@ from durable_memory.ports.leases import Lease, LeaseStore
 from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
+from durable_memory.tasks import end
 
 _FLOOR_ATTEMPTS: Final = 8
 _RENEWALS_PER_TTL: Final = 3
@@ -93,7 +94,7 @@ class LeaseHolder:
 
     async def _end(self, lease: Lease, keeper: asyncio.Task[None], lost: Sequence[Exception]) -> None:
         """Give the lease back if it is ours still, whoever leaves meanwhile."""
-        await asyncio.gather(keeper, return_exceptions=True)
+        await end([keeper])
         if not lost:
             await self._release(lease)
 

@@ -35,6 +35,7 @@ from durable_memory.ports.semantic_records import (
     SemanticRecords,
 )
 from durable_memory.ports.vector_index import Consistency
+from durable_memory.tasks import end
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
@@ -131,9 +132,7 @@ class Maintenance:
         """Stop looking, and cancel what runs: an index is left whole, and another replica goes on."""
         tasks = [*self._running.values(), *([self._loop] if self._loop is not None else [])]
         self._loop = None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
         self._running.clear()
 
     def health(self) -> MaintenanceHealth:

@@ -34,6 +34,7 @@ from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.semantic_records import SemanticRecords
 from durable_memory.ports.store import Store
 from durable_memory.ports.vector_index import VectorIndex
+from durable_memory.tasks import end
 
 _START_SECONDS: Final = 5.0
 """How long the start of the server waits for provider and index: a packaged model takes a tenth of one, or a few from a
@@ -166,10 +167,7 @@ class SemanticRuntime:
     async def close(self) -> None:
         """Stop everything and let go of embedder and index. Idempotent."""
         starting, self._starting = self._starting, []
-        for task in starting:
-            task.cancel()
-        if starting:
-            await asyncio.wait(starting)
+        await end(starting)
         await self.maintenance.stop()
         await self.search.close()
         await self.vectors.close()

@@ -1,0 +1,43 @@
+"""A task that is to end ends, whatever it makes of being told."""
+
+import asyncio
+
+from durable_memory.tasks import end
+
+
+async def test_a_loop_that_takes_cancellations_for_lost_connections_ends_all_the_same():
+    swallowed = 0
+
+    async def goes_on() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                swallowed += 1
+                if swallowed > 2:
+                    raise
+
+    task = asyncio.create_task(goes_on())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await end([task])
+    assert task.cancelled()
+    assert swallowed == 3
+
+
+async def test_what_a_task_raises_on_its_way_is_seen_and_told_to_nobody():
+    async def breaks() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("the connection is gone")
+
+    task = asyncio.create_task(breaks())
+    await asyncio.sleep(0)
+    await end([task])
+    assert task.done()
+
+
+async def test_nothing_to_end_is_ended_at_once():
+    await end([])
