@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-_AGAIN_SECONDS: Final = 0.2
+_AGAIN_SECONDS: Final = 5.0
+"""Longer than what a task has to put in order when it is told: giving back a lease, writing down how it ended."""
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks until all have ended; what they raise is seen here, and told to nobody.
 
-    Again and again: drivers take a cancellation for a lost connection now and then, and what goes round in a loop
+    Again after a while: drivers take a cancellation for a lost connection now and then, and what goes round in a loop
     would go on for ever. A cancellation of the caller is let through, as of any wait.
     """
     ending = set(tasks)

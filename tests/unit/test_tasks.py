@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
+
+from durable_memory import tasks
 from durable_memory.tasks import end
 
 
-async def test_a_loop_that_takes_cancellations_for_lost_connections_ends_all_the_same():
+async def test_a_loop_that_takes_cancellations_for_lost_connections_ends_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tasks, "_AGAIN_SECONDS", 0.01)
     swallowed = 0
 
     async def goes_on() -> None:
@@ -24,6 +28,23 @@ async def test_a_loop_that_takes_cancellations_for_lost_connections_ends_all_the
         await end([task])
     assert task.cancelled()
     assert swallowed == 3
+
+
+async def test_what_a_task_puts_in_order_when_it_is_told_is_not_interrupted():
+    in_order = False
+
+    async def tidies_up() -> None:
+        nonlocal in_order
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            in_order = True
+
+    task = asyncio.create_task(tidies_up())
+    await asyncio.sleep(0)
+    await end([task])
+    assert in_order
 
 
 async def test_what_a_task_raises_on_its_way_is_seen_and_told_to_nobody():
