@@ -1,6 +1,7 @@
 """Fixtures that every kind of test may use: real processes, fresh databases, and proof that nothing leaks."""
 
 import asyncio
+import signal
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,10 @@ from tests.processes.postgres import PostgresProcess
 from tests.processes.redis import RedisProcess
 from tests.processes.redis_binaries import newest_redis, system_redis, valkey
 from tests.processes.server import ServerProcess
+
+# A shell that starts a run in the background has it ignore Ctrl-C, and so would all programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes is up to whatever else the machine does: it is measured elsewhere, and judged nowhere.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
