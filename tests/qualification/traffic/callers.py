@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -74,7 +75,7 @@ class Reach:
             return
 
 
-class Caller:
+class Caller(ABC):
     """Works until it is told to stop, and notes everything. `clients` are connections to servers over one store.
 
     `timeout` is the deadline of each attempt, in seconds; None: the client's, with its repetitions. Half of what is
@@ -124,12 +125,13 @@ class Caller:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stopping.wait(), self.rng.uniform(0, 2 * self._pause))
 
+    @abstractmethod
     async def step(self) -> None:
         """Do one thing. Raises: MemoryUnavailableError."""
-        raise NotImplementedError
 
     async def finish(self) -> None:
         """Do once more what must have been done after everything that happened, however little time there was."""
+        return  # most have nothing that must
 
     @property
     def memory(self) -> MemoryClient:
