@@ -8,7 +8,7 @@ Once the database is known to be away nobody tries, and nobody waits, but one ta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +22,7 @@ from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import DomainError, dependency_unavailable
+from durable_memory.tasks import end
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -93,7 +94,7 @@ class Connector:
         self._closed = True
         tasks = [task for task in (self._watching, self._finding, self._surveying) if task is not None]
         self._watching = self._finding = self._surveying = None
-        await _end(tasks)
+        await end(tasks)
         self._weight = 0
         self._reachable.set()
 
@@ -206,7 +207,7 @@ class Connector:
                         claims[asked[task]] = timeline
                         until = min(until, loop.time() + self._settings.other_hosts_seconds)
         finally:
-            await _end(pending)
+            await end(pending)
         errors.update((asked[task], TimeoutError()) for task in pending)
         best = max((host for host in self._hosts if host in claims), key=lambda host: claims[host], default=None)
         if best is None:
@@ -284,7 +285,7 @@ class Connector:
                 asking.add(task)
                 task.add_done_callback(answered)
         finally:
-            await _end(asking)
+            await end(asking)
         self._watching = None
         self._weight = 0
         self._reachable.set()
@@ -295,13 +296,3 @@ def _worst(errors: Mapping[Host, BaseException]) -> BaseException | None:
     """What is raised if no host will do: a fault that waiting does not mend, else what tells most."""
     ordered = sorted(errors.values(), key=lambda error: (is_away(error), isinstance(error, OSError)))
     return ordered[0] if ordered else None
-
-
-async def _end(tasks: Collection[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                task.exception()  # seen: nobody waits for it any more
