@@ -1114,6 +1114,8 @@ type SetStatusOperation struct {
 	// CONFLICTED, SUPERSEDED, ARCHIVED or TOMBSTONED, as NodeStatus allows.
 	// ACTIVE is refused: only an activation (ActivateOperation) leads there. With
 	// SUPERSEDED, the same change set usually adds a SUPERSEDED_BY relation.
+	// SUPERSEDED and TOMBSTONED are for good, and need the activator role for all
+	// but a CANDIDATE.
 	Status NodeStatus `protobuf:"varint,3,opt,name=status,proto3,enum=durablememory.v1.NodeStatus" json:"status,omitempty"`
 	// References that explain it: 0..64.
 	Evidence      []*Evidence `protobuf:"bytes,4,rep,name=evidence,proto3" json:"evidence,omitempty"`

@@ -57,8 +57,10 @@ const (
 //	      {"citation": {"node_id": "summer-hours", "node_revision": 2}, "status_after": "NODE_STATUS_ACTIVE"}]}}
 type RepositoryServiceClient interface {
 	// Applies a change set: all of it or nothing, once. Needs the writer role,
-	// and the activator role for every operation that makes a node ACTIVE or
-	// changes an ACTIVE one.
+	// and the activator role for every operation that makes a node ACTIVE, revises
+	// an ACTIVE one, or makes one that is no CANDIDATE SUPERSEDED or TOMBSTONED,
+	// from which nothing leads back. Archiving, marking a conflict, relating and
+	// corroborating need the writer role alone.
 	//
 	// Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS,
 	// NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED, INVALID_TRANSITION,
@@ -290,8 +292,10 @@ type RepositoryService_WatchNamespaceClient = grpc.ServerStreamingClient[WatchNa
 //	      {"citation": {"node_id": "summer-hours", "node_revision": 2}, "status_after": "NODE_STATUS_ACTIVE"}]}}
 type RepositoryServiceServer interface {
 	// Applies a change set: all of it or nothing, once. Needs the writer role,
-	// and the activator role for every operation that makes a node ACTIVE or
-	// changes an ACTIVE one.
+	// and the activator role for every operation that makes a node ACTIVE, revises
+	// an ACTIVE one, or makes one that is no CANDIDATE SUPERSEDED or TOMBSTONED,
+	// from which nothing leads back. Archiving, marking a conflict, relating and
+	// corroborating need the writer role alone.
 	//
 	// Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS,
 	// NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED, INVALID_TRANSITION,

@@ -55,7 +55,7 @@ from durable_memory.domain.node import (
     content_digest,
 )
 from durable_memory.domain.state import Head
-from durable_memory.domain.status import INITIAL, check_transition
+from durable_memory.domain.status import INITIAL, IRREVOCABLE, check_transition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +205,9 @@ class _Staging:
                     )
                 self._set_status(draft, operation.status)
                 self._add_evidence(path, draft, operation.evidence)
+                proposed = draft.before is None or draft.before.status is NodeStatus.CANDIDATE
+                if operation.status in IRREVOCABLE and not proposed:
+                    draft.gate = index
 
     def _create(self, index: int, operation: Create) -> None:
         path = f"operations[{index}].create"
@@ -353,7 +356,10 @@ class _Staging:
     # The gate
 
     def _check_gates(self) -> None:
-        """Whatever leaves a node ACTIVE with a new status or content needs an entitled caller and a new decision."""
+        """Whatever leaves a node ACTIVE with a new status or content needs an entitled caller and a new decision.
+
+        Ending for good what was decided on needs the entitled caller too: a proposer could else undo every decision.
+        """
         for node_id, draft in self._drafts.items():
             if draft.gate is None or not self._changed(draft):
                 continue

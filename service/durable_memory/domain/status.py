@@ -23,6 +23,10 @@ INITIAL: Final = frozenset({_S.CANDIDATE, _S.ACTIVE})
 """What a node may be created as; ACTIVE needs decision evidence."""
 
 
+IRREVOCABLE: Final = frozenset({_S.SUPERSEDED, _S.TOMBSTONED})
+"""Frozen for good: no move leads back to ACTIVE. What has been decided on leaves only by a decision."""
+
+
 def check_transition(node_id: str, source: NodeStatus, target: NodeStatus) -> None:
     """Raises: INVALID_TRANSITION (node_id, from, to)."""
     if target not in TRANSITIONS[source]:

@@ -1,7 +1,7 @@
 """Which roles each RPC asks for: the one table, which a test compares with reflection and with the proto's words.
 
-What an RPC does may ask for more than its row says: a change set that touches ACTIVE memories needs the activator
-role too, which staging finds out.
+What an RPC does may ask for more than its row says: a change set that activates, that revises an ACTIVE memory, or that
+ends one for good needs the activator role too, which staging finds out.
 """
 
 from __future__ import annotations

@@ -330,6 +330,30 @@ def test_what_decides_nothing_needs_no_role(stage):
     assert (stage["n"].decided_by, stage["m"].decided_by) == ("tester", "")
 
 
+@pytest.mark.parametrize("status", [NodeStatus.SUPERSEDED, NodeStatus.TOMBSTONED], ids=lambda status: status.name)
+@pytest.mark.parametrize("before", [NodeStatus.ACTIVE, NodeStatus.CONFLICTED], ids=lambda status: status.name)
+def test_what_was_decided_on_is_ended_for_good_by_an_entitled_caller_only(stage, before, status):
+    stage.put_created("n", before)
+    revision = stage["n"].revision
+    error = refused(stage, set_status("n", revision, status), may_activate=False)
+    assert (error.reason, error.metadata["required_role"]) == (Reason.PERMISSION_DENIED, "activator")
+    stage.apply(set_status("n", revision, status))
+    assert (stage["n"].status, stage["n"].decided_by) == (status, "tester")
+
+
+def test_retiring_first_is_no_way_around_the_role(stage):
+    stage.apply(create("n", active=True))
+    stage.apply(set_status("n", 1, NodeStatus.ARCHIVED), may_activate=False)
+    error = refused(stage, set_status("n", 2, NodeStatus.TOMBSTONED), may_activate=False)
+    assert error.reason is Reason.PERMISSION_DENIED
+
+
+def test_a_proposal_is_taken_back_without_the_role(stage):
+    stage.apply(create("n"))
+    stage.apply(set_status("n", 1, NodeStatus.TOMBSTONED), may_activate=False)
+    assert not stage["n"].rejected
+
+
 def test_a_revision_of_an_active_memory_that_is_retired_at_once_needs_the_role_alone(stage):
     stage.apply(create("n", active=True))
     operations = (

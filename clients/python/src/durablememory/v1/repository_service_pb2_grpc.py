@@ -134,8 +134,10 @@ class RepositoryServiceServicer:
 
     def ApplyChangeSet(self, request, context):
         """Applies a change set: all of it or nothing, once. Needs the writer role,
-        and the activator role for every operation that makes a node ACTIVE or
-        changes an ACTIVE one.
+        and the activator role for every operation that makes a node ACTIVE, revises
+        an ACTIVE one, or makes one that is no CANDIDATE SUPERSEDED or TOMBSTONED,
+        from which nothing leads back. Archiving, marking a conflict, relating and
+        corroborating need the writer role alone.
 
         Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS,
         NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED, INVALID_TRANSITION,

@@ -604,6 +604,8 @@ export type SetStatusOperation = Message<"durablememory.v1.SetStatusOperation"> 
    * CONFLICTED, SUPERSEDED, ARCHIVED or TOMBSTONED, as NodeStatus allows.
    * ACTIVE is refused: only an activation (ActivateOperation) leads there. With
    * SUPERSEDED, the same change set usually adds a SUPERSEDED_BY relation.
+   * SUPERSEDED and TOMBSTONED are for good, and need the activator role for all
+   * but a CANDIDATE.
    *
    * @generated from field: durablememory.v1.NodeStatus status = 3;
    */

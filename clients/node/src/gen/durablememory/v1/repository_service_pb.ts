@@ -1090,8 +1090,10 @@ export const WatchHeartbeatSchema: GenMessage<WatchHeartbeat> = /*@__PURE__*/
 export const RepositoryService: GenService<{
   /**
    * Applies a change set: all of it or nothing, once. Needs the writer role,
-   * and the activator role for every operation that makes a node ACTIVE or
-   * changes an ACTIVE one.
+   * and the activator role for every operation that makes a node ACTIVE, revises
+   * an ACTIVE one, or makes one that is no CANDIDATE SUPERSEDED or TOMBSTONED,
+   * from which nothing leads back. Archiving, marking a conflict, relating and
+   * corroborating need the writer role alone.
    *
    * Reasons: REVISION_CONFLICT, NODE_NOT_FOUND, NODE_ALREADY_EXISTS,
    * NODE_FROZEN, CHANGE_SET_EMPTY, EVIDENCE_REQUIRED, INVALID_TRANSITION,
