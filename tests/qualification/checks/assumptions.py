@@ -9,7 +9,17 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from tests.qualification.recorder.history import Call, History, Key, Outcome, Reading, Recalled
+from tests.qualification.recorder.history import (
+    AFTERWARDS,
+    Call,
+    History,
+    Key,
+    Outcome,
+    Reading,
+    Recalled,
+    by_command,
+    came_through,
+)
 
 _CLOCK_DRIFT_SECONDS = 2.0
 
@@ -48,8 +58,9 @@ def nothing_happened(history: History) -> list[str]:
 
 
 def too_little_traffic(history: History, seconds: float, least_rate: float) -> list[str]:
-    """There were as many answers as the rate asks for: writes and recalls that succeeded."""
-    answers = sum(call.outcome is Outcome.OK for call in history.calls) + len(history.answered)
+    """There were as many answers as the rate asks for: writes and recalls that succeeded while there was traffic."""
+    answered = [call for call in history.calls if call.outcome is Outcome.OK and call.caller != AFTERWARDS]
+    answers = len(answered) + sum(not recall.reason for recall in history.recalls_alone)
     wanted = seconds * least_rate
     if answers >= wanted:
         return []
@@ -57,11 +68,11 @@ def too_little_traffic(history: History, seconds: float, least_rate: float) -> l
 
 
 def nothing_after(history: History, last_fault: float | None) -> list[str]:
-    """A write succeeded that began after the last fault had been mended."""
+    """A change came through that nobody had asked for before the last fault had been mended."""
     if last_fault is None:
         return []
-    later = (call for call in history.calls if call.began > last_fault and call.outcome is Outcome.OK)
-    return [] if any(later) else ["nothing succeeded after the last fault"]
+    later = (attempts for attempts in by_command(history.calls).values() if attempts[0].began > last_fault)
+    return [] if any(map(came_through, later)) else ["nothing new succeeded after the last fault"]
 
 
 def idle_callers(history: History, callers: Iterable[str]) -> list[str]:

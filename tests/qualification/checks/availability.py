@@ -6,14 +6,16 @@ import bisect
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.qualification.recorder.history import History, Outcome
+from tests.qualification.recorder.history import History, Outcome, by_command, came_through
 from tests.qualification.report.results import Distribution, distribution
 from tests.qualification.report.timeline import Event, Lane
 
 
-def writes(history: History) -> list[float]:
-    """When commands that change nodes succeeded."""
-    return sorted(call.ended for call in history.calls if call.outcome is Outcome.OK and call.writes)
+def writes(histories: Iterable[History]) -> list[float]:
+    """When changes came through, of several namespaces: each once, when its caller first knew. A repetition is
+    answered from what is on record, also where nobody can write anything new."""
+    commands = (attempts for history in histories for attempts in by_command(history.calls).values())
+    return sorted(call.ended for call in map(came_through, commands) if call is not None)
 
 
 def recalls(history: History) -> list[float]:
@@ -70,11 +72,23 @@ def longer_than(bound: float, what: str, gaps: Mapping[str, Sequence[float]]) ->
 
 def latencies(history: History) -> Mapping[str, Distribution]:
     """Of the attempts that succeeded, in seconds, by method."""
+    return distributed(seconds_taken(history))
+
+
+def distributed(seconds: Mapping[str, Sequence[float]]) -> Mapping[str, Distribution]:
+    """Of what `seconds_taken` gives, of one history or of several together."""
+    found = {method: distribution(values, "seconds") for method, values in sorted(seconds.items())}
+    return {method: one for method, one in found.items() if one is not None}
+
+
+def seconds_taken(history: History) -> Mapping[str, Sequence[float]]:
+    """How long each attempt that succeeded took, by method."""
     seconds: dict[str, list[float]] = defaultdict(list)
     for call in history.calls:
         if call.outcome is Outcome.OK:
             seconds[call.method].append(call.ended - call.began)
-    for recall in history.answered:
+    for recall in history.recalls_alone:
+        if recall.reason:
+            continue
         seconds[f"{recall.method} {recall.mode_used}"].append(recall.ended - recall.began)
-    found = {method: distribution(values, "seconds") for method, values in sorted(seconds.items())}
-    return {method: one for method, one in found.items() if one is not None}
+    return seconds

@@ -6,7 +6,7 @@ import pytest
 
 from tests.qualification.checks import assumptions
 from tests.qualification.checks.by_hand import Story, again
-from tests.qualification.recorder.history import History, Outcome, Resumed
+from tests.qualification.recorder.history import AFTERWARDS, Effect, History, Outcome, Resumed
 
 
 @pytest.fixture
@@ -42,13 +42,35 @@ def test_recalls_count_as_traffic_if_they_were_answered(history: History):
     recall = story.recalled("n", "two")
     history.recalls = [recall] * 18
     assert assumptions.too_little_traffic(history, 10.0, 2.0) == []
-    history.recalls = [replace(recall, reason="UNAVAILABLE")] * 18
-    assert len(assumptions.too_little_traffic(history, 10.0, 2.0)) == 1
+    for other in (replace(recall, reason="UNAVAILABLE"), replace(recall, of_call=True)):
+        history.recalls = [other] * 18
+        assert len(assumptions.too_little_traffic(history, 10.0, 2.0)) == 1
+
+
+NOTHING_NEW = ["nothing new succeeded after the last fault"]
 
 
 def test_a_run_in_which_nothing_worked_after_the_last_fault_is_found(history: History):
-    assert assumptions.nothing_after(history, 13.0) == ["nothing succeeded after the last fault"]
+    assert assumptions.nothing_after(history, 13.0) == NOTHING_NEW
     assert assumptions.nothing_after(history, 11.5) == []
+
+
+def test_what_is_sent_again_after_the_last_fault_is_nothing_new(history: History):
+    repeated = again(history.calls[0], at=20.0)
+    doubtful = replace(history.calls[0], request_id="d", outcome=Outcome.UNKNOWN, effect=None)
+    settled = replace(again(history.calls[0], at=22.0), request_id="d")
+    unseen = replace(repeated, request_id="e", caller=AFTERWARDS)
+    unchanged = replace(repeated, request_id="u", effect=Effect(revision=None, answer="UNCHANGED"))
+    run = replace(unchanged, method="BeginRun", writes=())
+    history.calls += [repeated, doubtful, settled, unseen, unchanged, run]
+    assert assumptions.nothing_after(history, 13.0) == NOTHING_NEW
+    history.calls.append(replace(repeated, request_id="new"))
+    assert assumptions.nothing_after(history, 13.0) == []
+
+
+def test_what_is_sent_again_afterwards_is_no_traffic(history: History):
+    history.calls += [replace(again(history.calls[0], at=20.0), caller=AFTERWARDS)] * 18
+    assert len(assumptions.too_little_traffic(history, 10.0, 2.0)) == 1
 
 
 def test_a_caller_that_got_no_answer_is_found(history: History):

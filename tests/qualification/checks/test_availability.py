@@ -1,10 +1,13 @@
 """The longest time without a success is measured where somebody wanted one."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.qualification.checks import availability
-from tests.qualification.checks.by_hand import Story
-from tests.qualification.recorder.history import History, Outcome
+from tests.qualification.checks.by_hand import Story, again
+from tests.qualification.recorder.history import Effect, History, Outcome
+from tests.qualification.report.results import distribution
 from tests.qualification.report.timeline import Event, Lane
 
 
@@ -56,7 +59,32 @@ def test_only_what_succeeded_and_changes_nodes_counts_as_a_write():
     story.remember("n", "one")
     story.revise("n", 2, "two", outcome=Outcome.REFUSED, reason="REVISION_CONFLICT")
     history = History(calls=story.calls, recalls=[story.recalled("n", "one")])
-    assert availability.writes(history) == [11.0]
+    assert availability.writes([history]) == [11.0]
     assert len(availability.recalls(history)) == 1
     assert set(availability.latencies(history)) == {"Remember", "PreviewRecall LEXICAL"}
     assert availability.latencies(history)["Remember"].p50 == 1.0
+
+
+def test_a_repetition_is_no_write_that_succeeded():
+    story = Story()
+    first = story.remember("n", "one")
+    known = replace(story.remember("m", "one"), effect=Effect(revision=None, answer="UNCHANGED m@1"))
+    history = History(calls=[first, again(first, at=20.0), known])
+    assert availability.writes([history]) == [11.0]
+    # The callers of another namespace have the same names.
+    assert availability.writes([history, History(calls=[again(first, at=30.0)])]) == [11.0, 31.0]
+
+
+def test_a_recall_that_admits_in_the_same_call_is_timed_as_that_call_alone():
+    admitted = replace(Story().recalled("n", "one"), of_call=True)
+    assert availability.latencies(History(recalls=[admitted])) == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(1, (1, 1, 1)), (2, (1, 2, 2)), (10, (5, 9, 10)), (100, (50, 90, 99)), (300, (150, 270, 297))],
+)
+def test_a_percentile_is_the_least_value_that_so_many_do_not_exceed(count: int, expected: tuple[int, int, int]):
+    found = distribution(range(1, count + 1), "seconds")
+    assert found is not None
+    assert (found.p50, found.p90, found.p99, found.maximum) == (*expected, count)

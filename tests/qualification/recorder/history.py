@@ -14,6 +14,9 @@ from typing import TypeAlias
 Key: TypeAlias = tuple[str, str]
 """Method and request id: what identifies a command in its namespace."""
 
+AFTERWARDS = "afterwards"
+"""The caller of what is sent again when everything is over, so that it is known: nobody who was at work."""
+
 
 AWAY = frozenset(
     {
@@ -173,9 +176,20 @@ class Recalled:
     """How many ACTIVE nodes the semantic branch had no vector of; None if it was not asked."""
     reason: str = ""
     """Why there is no answer; empty if there is one."""
+    definite: bool = True
+    """Whether the reason is the service's own: else the answer was late, or lost."""
     session_id: str = ""
     process: str = ""
     caller: str = ""
+    of_call: bool = False
+    """Whether it admitted what it found in the same call, which the history has as a `Call` also."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Unknown is whether there would have been an answer: nothing was to be done."""
+        if not self.reason:
+            return Outcome.OK
+        return Outcome.REFUSED if self.definite else Outcome.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +316,11 @@ class History:
         return [recall for recall in self.recalls if not recall.reason]
 
     @property
+    def recalls_alone(self) -> list[Recalled]:
+        """The recalls that are not among the calls: with these, all that was asked of the service is there once."""
+        return [recall for recall in self.recalls if not recall.of_call]
+
+    @property
     def revisions_read(self) -> list[Reading]:
         """Every time that somebody was told where the namespace stands: change tokens, and those of recalls."""
         of_recalls = (
@@ -332,6 +351,18 @@ def fate(attempts: Iterable[Call]) -> Fate:
         elif call.is_verdict:
             known = Fate.REFUSED
     return known
+
+
+def came_through(attempts: Iterable[Call]) -> Call | None:
+    """The attempt of one command by which somebody at work learned that it had changed something; None if nobody did.
+
+    It is the first that was answered. What is sent again after that is answered from what is on record, and says
+    nothing of whether changes come through.
+    """
+    answered = next((call for call in attempts if call.outcome is Outcome.OK), None)
+    if answered is None or answered.caller == AFTERWARDS:
+        return None
+    return answered if answered.effect is not None and answered.effect.revision is not None else None
 
 
 def by_command(calls: Iterable[Call]) -> Mapping[Key, Sequence[Call]]:

@@ -28,11 +28,12 @@ from tests.qualification.recorder.history import (
     Resumed,
     Write,
     by_command,
+    came_through,
     fate,
 )
 from tests.qualification.recorder.journal import Journal
-from tests.qualification.recorder.operations import sample_call
-from tests.qualification.report.timeline import Series, Timeline
+from tests.qualification.recorder.operations import sample_call, sample_recall
+from tests.qualification.report.timeline import Timeline
 from tests.qualification.traffic.wording import digest_of
 
 _MEMORABLE = 2_000
@@ -87,6 +88,8 @@ class Recorder:
         self.errors: dict[Key, MemoryServiceError] = {}
         """The last error of each command that got one."""
         self.acknowledged: list[Command] = []
+        self.came_through: list[Call] = []
+        """The attempts by which callers at work got changes through (`history.came_through`), as they ended."""
         self.questions: list[Question] = []
         """About what was acknowledged as ACTIVE at some time, the newest last."""
         self._process = process
@@ -187,13 +190,13 @@ class Recorder:
             caller=caller,
         )
         answer: Recall | None = None
-        reason = "CANCELLED"
+        reason, definite = "CANCELLED", False
         try:
             answer = await recalling()
         except MemoryServiceError as error:
-            reason = str(error.reason or error.code.name)
+            reason, definite = str(error.reason or error.code.name), error.definite
         finally:
-            recalled = replace(recalled, ended=time.monotonic(), reason=reason)
+            recalled = replace(recalled, ended=time.monotonic(), reason=reason, definite=definite)
             if answer is not None:
                 recalled = _answered(recalled, answer)
             self._keep(recalled)
@@ -213,6 +216,7 @@ class Recorder:
                     max_results=max_results,
                     session_id=session_id,
                     process=self._process,
+                    of_call=True,
                 ),
                 answer,
             )
@@ -282,14 +286,15 @@ class Recorder:
         if isinstance(record, Call):
             sample_call(self._timeline, record, self._namespace)
         elif isinstance(record, Recalled):
-            key = f"{record.method} {'refused' if record.reason else 'ok'}"
-            self._timeline.sample(Series.LATENCY_SECONDS, record.ended - record.began, key=key, at=record.ended)
+            sample_recall(self._timeline, record)
 
     def _remember(self, command: Command, call: Call) -> None:
         """Keep what can be repeated and asked about."""
         if command.key not in self._repeatable:
             self._repeatable.add(command.key)
             self.acknowledged.append(command)
+            if came_through([call]) is not None:
+                self.came_through.append(call)
         if call.effect is None or not command.text:
             return
         digest = digest_of(command.text)
@@ -310,6 +315,7 @@ def _answered(recalled: Recalled, answer: Recall) -> Recalled:
     return replace(
         recalled,
         reason="",
+        definite=True,
         mode_used=str(answer.mode_used or ""),
         degradation="" if answer.degradation is None else str(answer.degradation.reason),
         history_id="" if token is None else token.history_id,

@@ -1,11 +1,12 @@
 """What a history makes of the reasons that the service may give."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.qualification.recorder.history import AWAY, Call, History, Outcome
+from tests.qualification.recorder.history import AFTERWARDS, AWAY, Call, Effect, History, Outcome, came_through
 
 _PREFIX = "ERROR_REASON_"
 _STATUSES = frozenset({"UNAVAILABLE", "CANCELLED"})
@@ -46,6 +47,16 @@ def test_only_what_is_decided_after_the_lookup_speaks_of_other_attempts(reason: 
     unknown = refused(reason, Outcome.UNKNOWN)
     assert not unknown.is_verdict
     assert not unknown.is_final
+
+
+def test_what_comes_through_is_the_first_answer_if_it_changed_something():
+    doubtful = refused("UNAVAILABLE", Outcome.UNKNOWN)
+    done = replace(doubtful, outcome=Outcome.OK, effect=Effect(revision=1, answer="made"))
+    known = replace(done, effect=Effect(revision=None, answer="UNCHANGED"))
+    assert came_through([doubtful, done, done]) is done
+    assert came_through([doubtful]) is None
+    assert came_through([known]) is None
+    assert came_through([replace(done, caller=AFTERWARDS), done]) is None
 
 
 def test_a_copy_stays_as_it_is():

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import grpc
@@ -12,12 +12,13 @@ import pytest
 from durable_memory_client import ChangeToken, Citation, MemoryServiceError, Namespace, Recall, Remembered, Revised
 from durable_memory_client.errors import NotServingError, OutcomeUnknownError, RevisionConflictError
 from durable_memory_client.values.enums import RecallMode, RememberOutcome
-from tests.qualification.recorder.history import Fate, Made, Outcome, Write
+from tests.qualification.recorder.history import AFTERWARDS, Fate, Made, Outcome, Write
 from tests.qualification.recorder.journal import Journal, read_history
 from tests.qualification.recorder.recorder import Command, Question, Recorder
 from tests.qualification.report.timeline import Series, Timeline
 from tests.qualification.traffic.wording import digest_of
 
+_LATENCY = Series.LATENCY_SECONDS
 TEXT = "the pilot sold a goose"
 TOKEN = ChangeToken("h", 3)
 
@@ -58,6 +59,16 @@ async def test_an_answer_is_noted_with_what_it_made_and_what_can_be_asked_and_re
     assert recorder.acknowledged == [asked]
     assert len(timeline.samples[Series.LATENCY_SECONDS, "Remember ok"]) == 2
     assert timeline.samples[Series.NAMESPACE_REVISION, "acme/default"][0].value == 3
+
+
+async def test_a_change_comes_through_once_and_for_those_who_are_at_work():
+    recorder = Recorder()
+    new, settled = command(remembered(), remembered()), replace(command(remembered()), request_id="s")
+    first, _ = await recorder.attempt(new)
+    await recorder.attempt(new, by="repeater")
+    await recorder.attempt(settled, by=AFTERWARDS)
+    await recorder.attempt(replace(command(remembered(RememberOutcome.UNCHANGED)), request_id="u"))
+    assert recorder.came_through == [first]
 
 
 async def test_an_answer_that_made_nothing_makes_nothing():
@@ -124,18 +135,25 @@ def recalling(answer: Recall | MemoryServiceError) -> Callable[[], Awaitable[Rec
 
 
 async def test_a_recall_is_noted_with_the_revision_it_is_for_or_why_there_is_none():
-    recorder = Recorder(process="p")
+    timeline = Timeline()
+    recorder = Recorder(process="p", timeline=timeline)
+    await recorder.attempt(command(remembered()))
     question = Question(node_id="n", digest=digest_of(TEXT), text=TEXT)
     answer = Recall(namespace=Namespace("acme", "u", "s"), change_token=TOKEN, mode_used=RecallMode.LEXICAL)
-    for one in (answer, error(NotServingError, definite=True)):
+    for one in (answer, error(NotServingError, definite=False)):
         await recorder.recall(
             recalling(one), question=question, method="PreviewRecall", mode=RecallMode.AUTO, max_results=5, caller="c"
         )
-    good, failed = recorder.history.recalls
+    recorder.keep_admitted(answer, recorder.calls[0], session_id="s", max_results=3)
+    good, failed, admitted = recorder.history.recalls
     assert (good.revision, good.mode_asked, good.mode_used, good.reason) == (3, "AUTO", "LEXICAL", "")
     assert (good.asked_node, good.asked_text) == ("n", digest_of(TEXT))
-    assert failed.reason == "NOT_SERVING"
-    assert recorder.history.answered == [good]
+    assert (failed.reason, failed.outcome) == ("NOT_SERVING", Outcome.UNKNOWN)
+    assert recorder.history.answered == [good, admitted]
+    # What admits is a call, and is in the history as that.
+    assert recorder.history.recalls_alone == [good, failed]
+    timed = {key: len(samples) for (series, key), samples in timeline.samples.items() if series is _LATENCY}
+    assert timed == {"Remember ok": 1, "PreviewRecall ok": 1, "PreviewRecall unknown": 1}
 
 
 async def test_no_text_is_noted():

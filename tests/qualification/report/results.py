@@ -5,6 +5,7 @@ Nothing here holds a memory's text, a question or a credential: ids, digests, co
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -54,15 +55,18 @@ class Operations:
     refusals: Counter[str] = field(default_factory=Counter)
     """Refusals and unknown outcomes by reason."""
     unknown_applied: int = 0
-    """Commands that once had an unknown outcome, and turned out to have been applied, once."""
+    """Commands of which an attempt of unknown outcome turned out to have changed nodes, once."""
     unknown_not_applied: int = 0
-    """Those that turned out not to have been applied by then."""
+    """Those of which no such attempt had, though one after it may have."""
+    unknown_untold: int = 0
+    """Commands that were in doubt and of which no history tells which attempt did it: those of runs, for one."""
 
     def add(self, other: Operations) -> None:
         self.attempts += other.attempts
         self.refusals += other.refusals
         self.unknown_applied += other.unknown_applied
         self.unknown_not_applied += other.unknown_not_applied
+        self.unknown_untold += other.unknown_untold
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,12 +100,12 @@ class RowResult:
 
 
 def distribution(values: Iterable[float], unit: str) -> Distribution | None:
-    """None of nothing. Percentiles are values that occurred (nearest rank)."""
+    """None of nothing. Percentiles are values that occurred: the least that so many of them do not exceed."""
     ordered = sorted(values)
     if not ordered:
         return None
 
-    def at(share: float) -> float:
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    def at(percent: int) -> float:
+        return ordered[math.ceil(percent * len(ordered) / 100) - 1]
 
-    return Distribution(unit=unit, count=len(ordered), p50=at(0.5), p90=at(0.9), p99=at(0.99), maximum=ordered[-1])
+    return Distribution(unit=unit, count=len(ordered), p50=at(50), p90=at(90), p99=at(99), maximum=ordered[-1])

@@ -94,7 +94,8 @@ def _calls(
             timeline.sample(Series.NAMESPACE_REVISION, places[place], key=f"q{result.row:02d}-{place}", at=at)
     operations.refusals = Counter({"REVISION_CONFLICT": 40, "DEPENDENCY_UNAVAILABLE": 12, "DEADLINE_EXCEEDED": 9})
     doubts = sum(count for (_, outcome), count in operations.attempts.items() if outcome == "unknown")
-    operations.unknown_applied, operations.unknown_not_applied = doubts // 3, doubts - doubts // 3
+    operations.unknown_applied = operations.unknown_not_applied = doubts // 3
+    operations.unknown_untold = doubts - 2 * (doubts // 3)
 
 
 def _leases(timeline: Timeline, rng: random.Random, row: int, began: float, ended: float) -> None:
