@@ -69,15 +69,25 @@ def winners_that_are_not_one(contested: Iterable[Contest], changes: Iterable[Cha
 
 def compared_with_another(calls: Iterable[Call], changes: Iterable[ChangeSet]) -> list[str]:
     """A command that names the revision of a node makes the next one, and never one after it."""
+    return [
+        f"{_name(key)} named revision {named} of {place.node_id}, and made {place.revision}"
+        for key, named, place in _named_and_made(calls, changes)
+        if place.revision != named + 1
+    ]
+
+
+def compared(calls: Iterable[Call], changes: Iterable[ChangeSet]) -> int:
+    """How many revisions were made by commands that name the one before it."""
+    return len(_named_and_made(calls, changes))
+
+
+def _named_and_made(calls: Iterable[Call], changes: Iterable[ChangeSet]) -> list[tuple[Key, int, Place]]:
+    """Of each command the revision of a node that it named, and the one that it made."""
     made = _made(changes)
     found = []
     for key, attempts in by_command(calls).items():
         named = {write.node_id: write.expected for write in attempts[0].writes if write.node_id and write.expected}
-        found += [
-            f"{_name(key)} named revision {named[place.node_id]} of {place.node_id}, and made {place.revision}"
-            for place in made.get(key, ())
-            if place.node_id in named and place.revision != named[place.node_id] + 1
-        ]
+        found += [(key, named[place.node_id], place) for place in made.get(key, ()) if place.node_id in named]
     return found
 
 

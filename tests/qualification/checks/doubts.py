@@ -64,8 +64,17 @@ def unsettled(doubts: Iterable[Doubt], calls: Iterable[Call], committed: Collect
 
 
 def one_sided(doubts: Sequence[Doubt], *, applied: bool) -> list[str]:
-    """Of what was cut before it arrived nothing was applied by that, and there was something; and the other way."""
-    if any(doubt.applied is applied for doubt in doubts):
-        return []
-    outcome = "had been applied" if applied else "had not been applied"
-    return [f"of {len(doubts)} attempts in doubt none {outcome}"]
+    """Of what was cut before it arrived nothing was applied by that, and there was something.
+
+    Of what was cut after it arrived (`applied`) something was. Not all of it: an attempt may repeat one that was, or
+    have nothing to change.
+    """
+    found = [
+        f"{doubt.call.method} {doubt.call.request_id} had been applied by an attempt that never arrived"
+        for doubt in doubts
+        if doubt.applied and not applied
+    ]
+    if not any(doubt.applied is applied for doubt in doubts):
+        outcome = "had been applied" if applied else "had not been applied"
+        found.append(f"of {len(doubts)} attempts in doubt none {outcome}")
+    return found

@@ -46,7 +46,7 @@ def problems(
         *changed_answers(calls),
         *out_of_order(calls),
         *stale_readings(calls, readings),
-        *vanished_readings(readings, changes),
+        *vanished_readings([*readings, *tokens_of_no_change(calls)], changes),
         *several_histories(calls, readings),
     ]
 
@@ -136,15 +136,23 @@ def nobody_won(calls: Sequence[Call]) -> list[str]:
     """A command that was refused because a node had moved on was right: there is one that may have moved it."""
     model = NodesModel(calls)
     return [
-        f"{_name(call.key)} was refused because {write.node_id} had left revision {write.expected}, which nobody did"
-        for call in calls
-        if call.reason == "REVISION_CONFLICT" and call.outcome is Outcome.REFUSED
-        for write in call.writes
-        if write.node_id
-        and write.expected
-        and len([one for one in call.writes if one.expected]) == 1
-        and not model.may_be_written(write.node_id, write.expected + 1)
+        f"{_name(call.key)} was refused because {node_id} had left revision {expected}, which nobody did"
+        for call, node_id, expected in conflicts(calls)
+        if not model.may_be_written(node_id, expected + 1)
     ]
+
+
+def conflicts(calls: Iterable[Call]) -> list[tuple[Call, str, int]]:
+    """The refusals of commands whose node had moved on, and which node had left which revision: where it is certain,
+    because the command compares one alone."""
+    found = []
+    for call in calls:
+        compared = [write for write in call.writes if write.expected]
+        if call.reason == "REVISION_CONFLICT" and call.outcome is Outcome.REFUSED and len(compared) == 1:
+            (write,) = compared
+            if write.node_id and write.expected:
+                found.append((call, write.node_id, write.expected))
+    return found
 
 
 def defects(calls: Sequence[Call]) -> list[str]:
@@ -154,13 +162,18 @@ def defects(calls: Sequence[Call]) -> list[str]:
 
 def resurrected(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
     """What was refused for certain is not there."""
-    refused = {key: attempts for key, attempts in by_command(calls).items() if fate(attempts) is Fate.REFUSED}
+    commands = refused(calls)
     return [
-        f"{_name(_key(change))} was refused ({refused[_key(change)][-1].reason}), and is there at namespace revision "
+        f"{_name(_key(change))} was refused ({commands[_key(change)][-1].reason}), and is there at namespace revision "
         f"{change.namespace_revision}"
         for change in changes
-        if _key(change) in refused
+        if _key(change) in commands
     ]
+
+
+def refused(calls: Iterable[Call]) -> Mapping[Key, Sequence[Call]]:
+    """The attempts of the commands that were refused for certain."""
+    return {key: attempts for key, attempts in by_command(calls).items() if fate(attempts) is Fate.REFUSED}
 
 
 def unexplained(calls: Sequence[Call], changes: Sequence[ChangeSet]) -> list[str]:
@@ -176,13 +189,27 @@ def changed_answers(calls: Sequence[Call]) -> list[str]:
         answers = list(dict.fromkeys(call.effect.answer for call in attempts if call.effect is not None))
         if len(answers) > 1:
             found.append(f"{_name(key)} was answered differently: {answers}")
-        acknowledged_at = min((call.ended for call in attempts if call.outcome is Outcome.OK), default=math.inf)
         found += [
             f"{_name(key)} was acknowledged, and then refused ({call.reason})"
-            for call in attempts
-            if call.is_final and call.began > acknowledged_at
+            for call in _repeated(attempts)
+            if call.is_final
         ]
     return found
+
+
+def repetitions(calls: Iterable[Call]) -> list[Call]:
+    """The attempts at what had been acknowledged before, of which the service decided."""
+    return [
+        call
+        for attempts in by_command(calls).values()
+        for call in _repeated(attempts)
+        if call.is_final or call.outcome is Outcome.OK
+    ]
+
+
+def _repeated(attempts: Sequence[Call]) -> list[Call]:
+    acknowledged_at = min((call.ended for call in attempts if call.outcome is Outcome.OK), default=math.inf)
+    return [call for call in attempts if call.began > acknowledged_at]
 
 
 def out_of_order(calls: Sequence[Call]) -> list[str]:
@@ -209,24 +236,49 @@ def out_of_order(calls: Sequence[Call]) -> list[str]:
 
 
 def stale_readings(calls: Sequence[Call], readings: Sequence[Reading]) -> list[str]:
-    """A change token that is read after an answer is not behind it; an answer's own is not behind its change set."""
+    """A change token that is read after an answer is not behind it, nor behind its token; an answer's own token is not
+    behind its change set, nor behind what was known before its command was first sent."""
     found = [
         f"{_name(call.key)} made {call.effect.revision}, and its change token is {call.token_revision}"
         for call in calls
         if call.effect is not None and (call.effect.revision or 0) > (call.token_revision or 0)
     ]
+    told = [*readings, *tokens(calls)]
     known = sorted(
         [(call.ended, call.effect.revision or 0) for call in calls if call.effect is not None]
-        + [(reading.ended, reading.revision) for reading in readings]
+        + [(reading.ended, reading.revision) for reading in told]
     )
     done = highest = 0
-    for reading in sorted(readings, key=lambda reading: reading.began):
+    for reading in sorted(told, key=lambda reading: reading.began):
         while done < len(known) and known[done][0] < reading.began:
             highest = max(highest, known[done][1])
             done += 1
         if reading.revision < highest:
             found.append(f"change token {reading.revision} was read after {highest} was known")
     return found
+
+
+def tokens(calls: Iterable[Call]) -> list[Reading]:
+    """What answers say of where the namespace stood when their command was done, which was after it was first sent: a
+    repetition says it again."""
+    return [
+        Reading(
+            began=attempts[0].began,
+            ended=call.ended,
+            history_id=call.history_id,
+            revision=call.token_revision,
+            process=call.process,
+            caller=call.caller,
+        )
+        for attempts in by_command(calls).values()
+        for call in attempts
+        if call.history_id and call.token_revision is not None
+    ]
+
+
+def tokens_of_no_change(calls: Iterable[Call]) -> list[Reading]:
+    """Those of commands that changed nothing: the others name the change set that they made, which is looked for."""
+    return tokens([call for call in calls if call.effect is not None and call.effect.revision is None])
 
 
 def vanished_readings(readings: Iterable[Reading], changes: Sequence[ChangeSet]) -> list[str]:

@@ -6,6 +6,7 @@ from durable_memory_client import ChangeSet, Citation, Namespace, NodeChange, No
 from tests.qualification.checks.contention import (
     Place,
     absent,
+    compared,
     compared_with_another,
     contests,
     winners,
@@ -120,6 +121,7 @@ def test_a_race_that_somebody_else_won_or_that_was_never_decided_has_no_problems
 def test_a_command_that_was_applied_to_another_revision_than_it_named_is_found():
     calls = [revise("a", "one"), revise("b", "two")]
     changes = listed(("a", 2), ("b", 3))
+    assert compared(calls, changes) == 2
     assert compared_with_another(calls, changes) == ["ReviseMemory b named revision 1 of node, and made 3"]
 
 

@@ -16,8 +16,9 @@ from durable_memory_client import (
     NodeStatus,
     WatchedChange,
 )
-from tests.qualification.checks.kernel import chained, mixed_up, problems, torn
-from tests.qualification.recorder.history import Call, Effect, Fate, Outcome, Reading, fate
+from tests.qualification.checks.kernel import chained, conflicts, mixed_up, problems, repetitions, torn
+from tests.qualification.checks.kernel import refused as refused_commands
+from tests.qualification.recorder.history import Call, Effect, Fate, Outcome, Reading, Write, fate
 from tests.qualification.recorder.recorder import unknown_and_applied
 from tests.qualification.traffic.wording import digest_of
 
@@ -166,7 +167,8 @@ def test_a_server_that_is_down_does_not_take_an_acknowledgement_back():
 
 def test_a_later_command_with_the_lower_revision_is_found():
     assert problems([ok("b", 2, 0), ok("a", 1, 2)], history("a", "b")) == [
-        "Remember a got 1 after Remember b had got 2"
+        "Remember a got 1 after Remember b had got 2",
+        "change token 1 was read after 2 was known",
     ]
 
 
@@ -186,6 +188,38 @@ def test_a_token_that_goes_back_is_found():
     assert problems([unknown("a", 0)], history("a"), [reading(1, 4), reading(0, 6)]) == [
         "change token 0 was read after 1 was known"
     ]
+
+
+def test_an_answer_tells_where_the_namespace_stands_as_a_reading_does():
+    nothing = ok("nothing", None, 4, token=2)
+    before = [unknown("a", 0), unknown("b", 0), nothing]
+    assert problems(before, history("a", "b"), [reading(1, 6)]) == ["change token 1 was read after 2 was known"]
+    assert problems([*before, ok("none", None, 6, token=1)], history("a", "b")) == [
+        "change token 1 was read after 2 was known"
+    ]
+    assert problems([unknown("a", 0), nothing], history("a")) == [
+        "change token 2 was read, and there are 1 change sets"
+    ]
+
+
+def test_a_repetition_says_where_the_namespace_stood_when_its_command_was_done():
+    calls = [ok("a", 1, 0), unknown("none", 2), ok("b", 2, 4), ok("none", None, 6, token=1), ok("a", 1, 8)]
+    assert problems(calls, history("a", "b"), [reading(2, 10)]) == []
+
+
+def test_what_a_check_looks_at_is_counted():
+    calls = [
+        ok("a", 1, 0),
+        refused("b", 2),
+        replace(refused("c", 4), writes=(Write(node_id="n", expected=1),)),
+        unknown("d", 6),
+        ok("a", 1, 8),
+        refused("a", 10),
+        refused("a", 12, "NOT_SERVING"),
+    ]
+    assert len(refused_commands(calls)) == 2
+    assert [call.began for call in repetitions(calls)] == [8, 10]
+    assert [(one.request_id, node_id, revision) for one, node_id, revision in conflicts(calls)] == [("c", "n", 1)]
 
 
 def test_a_token_of_what_is_not_there_any_more_is_found():

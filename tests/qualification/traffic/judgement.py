@@ -69,32 +69,36 @@ def judge(
     """
     calls, changes = history.calls, kept.changes
     acknowledged = sum(call.outcome is Outcome.OK for call in calls)
+    told = [*history.readings, *kernel.tokens(calls)]
+    stale = [
+        *kernel.stale_readings(calls, history.readings),
+        *kernel.vanished_readings([*history.readings, *kernel.tokens_of_no_change(calls)], changes),
+    ]
     found = [
         _finding("acknowledged writes are kept", acknowledged, kernel.lost_acknowledgements(calls, changes)),
         _finding("acknowledged node revisions are kept", acknowledged, kernel.lost_revisions(calls, changes)),
         _finding("no write is applied twice", len(changes), kernel.applied_twice(changes)),
-        _finding("refused writes are not there", len(calls), kernel.resurrected(calls, changes)),
+        _finding("refused writes are not there", len(kernel.refused(calls)), kernel.resurrected(calls, changes)),
         _finding("nobody else wrote", len(changes), kernel.unexplained(calls, changes)),
-        _finding("repetitions get the first answer", len(calls), kernel.changed_answers(calls)),
+        _finding("repetitions get the first answer", len(kernel.repetitions(calls)), kernel.changed_answers(calls)),
         _finding("namespace revisions rise by one", len(changes), kernel.gaps(changes)),
         _finding("node revisions rise by one", len(changes), kernel.skipped_revisions(changes)),
         _finding("the chain of digests is whole", len(changes), kernel.broken_chain(changes)),
         _finding("revisions follow real time", acknowledged, kernel.out_of_order(calls)),
-        _finding("one compare-and-set winner", acknowledged, kernel.several_winners(calls)),
-        _finding("what is named is what is compared", len(changes), contention.compared_with_another(calls, changes)),
-        _finding("conflicts have a cause", len(calls), kernel.nobody_won(calls)),
+        _finding("change tokens are not stale", len(told), stale),
+        _finding("one compare-and-set winner", len(contention.contests(calls)), kernel.several_winners(calls)),
+        _finding(
+            "what is named is what is compared",
+            contention.compared(calls, changes),
+            contention.compared_with_another(calls, changes),
+        ),
+        _finding("conflicts have a cause", len(kernel.conflicts(calls)), kernel.nobody_won(calls)),
         _finding("no defect was reported", len(calls), kernel.defects(calls)),
         _finding("one history", len(calls), kernel.several_histories(calls, history.revisions_read)),
         _finding("watches tell whole change sets", len(kept.watched), _watch_problems(kept)),
         _finding("texts are their commands'", len(kept.watched), _text_problems(history, kept, texts or {})),
         _finding("a snapshot is the last state", len(kept.nodes), _snapshot_problems(kept)),
     ]
-    if history.readings:
-        stale = [
-            *kernel.stale_readings(calls, history.readings),
-            *kernel.vanished_readings(history.readings, changes),
-        ]
-        found.append(_finding("change tokens are not stale", len(history.readings), stale))
     if history.answered:
         found += _recall_findings(history, kept)
     if history.recorded:

@@ -8,7 +8,7 @@ import pytest
 from durable_memory_client import ChangeToken, Node, NodeKind, WatchedChange
 from tests.qualification.checks.by_hand import NOON, Story, again, hit
 from tests.qualification.checks.sessions import Restart
-from tests.qualification.recorder.history import Begun, BegunAgain, History, Outcome, Reading, Resumed
+from tests.qualification.recorder.history import Begun, BegunAgain, Call, History, Outcome, Reading, Resumed
 from tests.qualification.report.results import Finding, Verdict
 from tests.qualification.traffic.judgement import Kept, judge, together
 from tests.qualification.traffic.wording import digest_of
@@ -19,11 +19,14 @@ def told(text: str) -> str:
 
 
 def world() -> tuple[Story, History, Kept]:
-    """What callers and a service say of two nodes, one of which was revised and asked about."""
+    """What callers and a service say of two nodes, one of which was revised, by one of two, and asked about."""
     story = Story()
     story.remember("n", told("one"))
     story.revise("n", 2, told("two"))
     story.remember("m", told("three"))
+    story.revise("n", 2, told("late"), request_id="late", outcome=Outcome.REFUSED, reason="REVISION_CONFLICT")
+    story.calls.append(again(story.calls[1], at=story.now))
+    story.now += 2.0
     history = story.history
     history.recalls = [story.recalled("n", told("two"), hit("n", 2, 2, told("two")))]
     history.readings = [Reading(began=story.now, ended=story.now + 1, history_id="h", revision=3)]
@@ -93,6 +96,27 @@ def failed(history: History, kept: Kept, restarts: Sequence[Restart] = ()) -> se
 def test_a_right_namespace_passes_every_check():
     _, history, kept = world()
     assert [finding for finding in judge(history, kept) if finding.verdict is not Verdict.PASS] == []
+
+
+REFUSED, REPEATED = "refused writes are not there", "repetitions get the first answer"
+CAUSES, COMPARED = "conflicts have a cause", "what is named is what is compared"
+RACED = "one compare-and-set winner"
+
+
+@pytest.mark.parametrize(
+    ("tried", "untried"),
+    [
+        (lambda call: call.outcome is not Outcome.REFUSED, {REFUSED, CAUSES, RACED}),
+        (lambda call: call.began < 18.0, {REPEATED}),
+        (lambda call: call.method == "Remember", {REFUSED, REPEATED, CAUSES, COMPARED, RACED, "nobody else wrote"}),
+    ],
+    ids=["no refusal", "no repetition", "no comparison"],
+)
+def test_what_nobody_tried_is_not_passed(tried: Callable[[Call], bool], untried: set[str]):
+    _, history, kept = world()
+    history.recalls, history.readings = [], []
+    history.calls = [call for call in history.calls if tried(call)]
+    assert failed(history, kept) == untried
 
 
 def lose(story: Story, history: History, kept: Kept) -> tuple[History, Kept]:
