@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
+from tests.processes.polling import WaitTimeoutError
 from tests.qualification.checks import availability
 from tests.qualification.checks.doubts import Span
 from tests.qualification.faults.fault import Fault
@@ -24,6 +27,10 @@ _MOST_SECONDS_WITHOUT: Final = 30.0
 """No promise of the service, but the end of patience: what takes longer than that hangs."""
 _AFTER_SECONDS: Final = 10.0
 """How long after it a fault's gap is looked for."""
+_STRUCK: Final = "processes_connections_or_chunks_struck"
+"""Which of them depends on the fault: a process that ends is one, and so is a chunk that is late."""
+_JUDGED_SECONDS: Final = 120.0
+"""For judging what a fault left that broke down: perhaps nobody answers any more."""
 
 
 async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
@@ -34,11 +41,29 @@ async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, lea
     async with observer_of(stage) as observer, traffic:
         places = [tenancy.memory for tenancy in traffic.tenancies]
         try:
-            await inject_all(stage, traffic, faults, least)
+            async with judged_all_the_same(stage, traffic):
+                await inject_all(stage, traffic, faults, least)
             await judge(stage, traffic)
             await judge_index(stage, observer, places)
         finally:
             await leave_alone(places)
+
+
+@asynccontextmanager
+async def judged_all_the_same(stage: Stage, traffic: Traffic) -> AsyncIterator[None]:
+    """If the block breaks down, judge the traffic before that is raised: what is lost may be why, and counts for more.
+
+    What keeps it from being judged is added to the error as a note.
+    """
+    try:
+        yield
+    except Exception as broken:
+        try:
+            async with asyncio.timeout(_JUDGED_SECONDS):
+                await judge(stage, traffic)
+        except Exception as unjudged:  # noqa: BLE001 - the first error is what the row has to say
+            broken.add_note(f"It could not be judged after that: {type(unjudged).__name__}: {unjudged}")
+        raise
 
 
 async def inject_all(stage: Stage, traffic: Traffic, faults: Sequence[Fault], least: int = 0) -> None:
@@ -53,23 +78,26 @@ async def inject_all(stage: Stage, traffic: Traffic, faults: Sequence[Fault], le
     injected = 0
     so_far = _SoFar()
     struck: Counter[str] = Counter()
-    while injected < max(len(faults), least) or time.monotonic() < ends_at:
-        for fault in stage.rng.sample(faults, len(faults)):
-            if injected >= max(len(faults), least) and time.monotonic() >= ends_at:
-                break
-            await traffic.acknowledged(stage.rng.randint(*_BETWEEN))
-            if not fault.available(stage.cluster):
-                raise FaultUnavailableError(f"{fault.name} cannot be injected in a healthy cluster")
-            struck[fault.name] += await fault.inject(stage.cluster, stage.rng)
-            stage.result.faults[fault.name] += 1
-            await stage.cluster.wait_healthy(HEALTHY_SECONDS)
-            injected += 1
-            await traffic.check_so_far(so_far)
-    await traffic.acknowledged(_BETWEEN[1])
-    stage.found("what is acknowledged is there right after each fault", so_far.looked_at, so_far.problems)
-    stage.found("each fault strikes something", injected, struck_nothing(struck))
-    for name, times in struck.items():
-        stage.result.figures[f"times_struck: {name}"] = times
+    try:
+        while injected < max(len(faults), least) or time.monotonic() < ends_at:
+            for fault in stage.rng.sample(faults, len(faults)):
+                if injected >= max(len(faults), least) and time.monotonic() >= ends_at:
+                    break
+                await traffic.acknowledged(stage.rng.randint(*_BETWEEN))
+                if not fault.available(stage.cluster):
+                    raise FaultUnavailableError(f"{fault.name} cannot be injected in a healthy cluster")
+                struck[fault.name] += await fault.inject(stage.cluster, stage.rng)
+                stage.result.faults[fault.name] += 1
+                injected += 1
+                await stage.cluster.wait_healthy(HEALTHY_SECONDS)
+                await traffic.check_so_far(so_far)
+        await traffic.acknowledged(_BETWEEN[1])
+    finally:
+        # Also when a fault breaks down: what was found by then is found.
+        stage.found("what is acknowledged is there right after each fault", so_far.looked_at, so_far.problems)
+        stage.found("each fault strikes something", injected, struck_nothing(struck))
+        for name, times in struck.items():
+            stage.result.figures[f"{_STRUCK}: {name}"] = times
 
 
 def struck_nothing(struck: Mapping[str, int]) -> list[str]:
@@ -119,11 +147,21 @@ def spans_of(stage: Stage, traffic: Traffic, names: Collection[str]) -> list[Spa
 
 
 async def judge(stage: Stage, traffic: Traffic) -> None:
-    """Stop the traffic, find out what was in doubt, and hold everything against everything."""
+    """Stop the traffic, find out what was in doubt, and hold everything against everything.
+
+    Raises: WaitTimeoutError in the end, if something stays in doubt.
+    """
     await traffic.stop()
-    await traffic.settle()
+    unsettled: WaitTimeoutError | None = None
+    try:
+        await traffic.settle()
+    except WaitTimeoutError as error:
+        unsettled = error
+    # Also then: what stays in doubt for ever may be what was lost.
     await traffic.check(stage.found)
     measure(stage, traffic)
+    if unsettled is not None:
+        raise unsettled
 
 
 def measure(stage: Stage, traffic: Traffic) -> None:
@@ -134,7 +172,8 @@ def measure(stage: Stage, traffic: Traffic) -> None:
         result.distributions[method] = measured
     assert traffic.ended is not None
     events = [event for event in stage.timeline.events if event.began >= traffic.began]
-    for what, successes in (("writes", availability.writes(history)), ("recalls", availability.recalls(history))):
+    writes, recalls = availability.writes(traffic.histories), availability.recalls(history)
+    for what, successes in (("writes", writes), ("recalls", recalls)):
         gaps = availability.by_fault(successes, events, after=_AFTER_SECONDS, until=traffic.ended)
         for label, of in gaps.items():
             result.figures[f"worst_seconds_without_{what}: {label}"] = round(max(of), 2)

@@ -1,13 +1,17 @@
-"""What rows say of faults that strike nothing, or cannot be injected; over a cluster that is made up."""
+"""What rows say of faults that strike nothing, cannot be injected or break down; over a cluster that is made up."""
 
 import random
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from tests.qualification.report.results import RowResult
-from tests.qualification.scenarios.endurance import FaultUnavailableError, inject_all
+from tests.processes.polling import WaitTimeoutError
+from tests.qualification.recorder.history import History
+from tests.qualification.report.results import Operations, RowResult
+from tests.qualification.report.timeline import Timeline
+from tests.qualification.scenarios.endurance import FaultUnavailableError, inject_all, judge, judged_all_the_same
 from tests.qualification.scenarios.exploratory import AtOnce
 from tests.qualification.scenarios.stage import Stage
 
@@ -26,11 +30,34 @@ class _Fault:
 
 
 class _Traffic:
+    """`lost` is what its checks find, while it goes on and at the end; `settles`: whether nothing stays in doubt."""
+
+    histories: Sequence[History] = ()
+    history = History()
+    operations = Operations()
+    began, ended = 0.0, 1.0
+
+    def __init__(self, *lost: str, settles: bool = True, answers: bool = True) -> None:
+        self._lost = lost
+        self._settles = settles
+        self._answers = answers
+
     async def acknowledged(self, more: int) -> None:
         return None
 
     async def check_so_far(self, found: Any) -> None:
-        found("kept", 1, [])
+        found("kept so far", 1, self._lost)
+
+    async def stop(self) -> None:
+        if not self._answers:
+            raise ConnectionError("nobody answers")
+
+    async def settle(self) -> None:
+        if not self._settles:
+            raise WaitTimeoutError("in doubt")
+
+    async def check(self, found: Any) -> None:
+        found("kept", 1, self._lost)
 
 
 async def _whole(timeout: float) -> None:
@@ -39,7 +66,7 @@ async def _whole(timeout: float) -> None:
 
 def stage() -> Stage:
     return Stage(
-        cluster=cast(Any, SimpleNamespace(wait_healthy=_whole)),
+        cluster=cast(Any, SimpleNamespace(wait_healthy=_whole, timeline=Timeline())),
         rng=random.Random(1),
         seconds=0.0,
         prefix="q",
@@ -61,12 +88,49 @@ async def test_a_fault_that_strikes_nothing_in_the_whole_row_is_found():
 async def test_a_fault_that_strikes_once_has_struck():
     row = stage()
     assert await _inject(row, [_Fault("a", 0, 2, 0)], least=3) == []
-    assert row.result.figures == {"times_struck: a": 2}
+    assert row.result.figures == {"processes_connections_or_chunks_struck: a": 2}
 
 
 async def test_a_fault_that_cannot_be_injected_in_a_healthy_cluster_is_an_error():
     with pytest.raises(FaultUnavailableError, match="b cannot be injected"):
         await _inject(stage(), [_Fault("a", 1, 1), _Fault("b", 1, available=False)])
+
+
+class _BrokenFault(_Fault):
+    async def inject(self, cluster: Any, rng: random.Random) -> int:
+        if self._strikes:
+            return await super().inject(cluster, rng)
+        raise WaitTimeoutError("the drain does not end")
+
+
+def _problems(row: Stage) -> dict[str, list[str]]:
+    return {one.check: list(one.problems) for one in row.result.findings if one.problems}
+
+
+async def test_what_was_lost_is_found_although_a_later_fault_breaks_down():
+    row, traffic = stage(), cast(Any, _Traffic("r is not there"))
+    with pytest.raises(WaitTimeoutError, match="drain"):
+        async with judged_all_the_same(row, traffic):
+            await inject_all(row, traffic, [_BrokenFault("a", 1)], least=2)
+    assert _problems(row) == {
+        "what is acknowledged is there right after each fault": ["r is not there"],
+        "kept": ["r is not there"],
+    }
+
+
+async def test_what_is_not_settled_is_judged_all_the_same():
+    row = stage()
+    with pytest.raises(WaitTimeoutError, match="in doubt"):
+        await judge(row, cast(Any, _Traffic("r is not there", settles=False)))
+    assert _problems(row) == {"kept": ["r is not there"]}
+
+
+async def test_the_error_of_a_row_is_the_first_one_also_where_nothing_can_be_judged_any_more():
+    traffic = cast(Any, _Traffic(answers=False))
+    with pytest.raises(WaitTimeoutError, match="drain") as raised:
+        async with judged_all_the_same(stage(), traffic):
+            await _BrokenFault("a").inject(None, random.Random(1))
+    assert raised.value.__notes__ == ["It could not be judged after that: ConnectionError: nobody answers"]
 
 
 async def test_two_faults_at_once_have_struck_when_both_have():

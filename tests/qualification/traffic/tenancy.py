@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from durable_memory_client import ChangeSet, ChangeToken, Citation, MemoryClient, MemoryNamespace, WatchedChange
-from tests.processes.polling import wait_until_async
+from durable_memory_client import (
+    ChangeSet,
+    ChangeToken,
+    Citation,
+    MemoryClient,
+    MemoryNamespace,
+    MemoryServiceError,
+    WatchedChange,
+)
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.server import ServerProcess
 from tests.qualification.checks.kernel import problems
 from tests.qualification.checks.sessions import Restart
-from tests.qualification.recorder.history import History, Key, Outcome
+from tests.qualification.recorder.history import AFTERWARDS, History, Key, Outcome
 from tests.qualification.recorder.recorder import Recorder
 from tests.qualification.report.results import Finding
 from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Reach, Rememberer, Reviser
@@ -31,7 +40,6 @@ BUSY: Sequence[type[Caller]] = (
 QUIET: Sequence[type[Caller]] = (Rememberer, Admitter)
 _PAGE_SIZE = 500
 _LOOKED_UP = 20
-_AFTERWARDS = "afterwards"
 
 RECONNECT_AT_ONCE = (
     ("grpc.initial_reconnect_backoff_ms", 20),
@@ -68,8 +76,10 @@ class Follower:
             await wait_until_async(is_there, timeout, what=lambda: f"{revision} watched, {len(self.changes)} so far")
 
     async def close(self) -> None:
+        """End it. How it ended by itself `caught_up` has raised, or something worse has happened by now."""
         await self._watch.close()
-        await self._task
+        with suppress(MemoryServiceError):
+            await self._task
 
     async def _follow(self) -> None:
         async for change in self._watch:
@@ -168,6 +178,8 @@ class Tenancy:
         listed, later = list(self._listed), self.recorder.calls_so_far()
         # Beside the event loop, which may carry every line of a cluster: it is not to look dead meanwhile.
         found = await asyncio.to_thread(problems, calls, listed, readings, later=later)
+        if token.namespace_revision < known:
+            found.append(f"{known} change sets were listed, and now the namespace is at {token.namespace_revision}")
         if len(listed) < token.namespace_revision:
             found.append(f"{len(listed)} change sets are listed at namespace revision {token.namespace_revision}")
         return found
@@ -177,7 +189,7 @@ class Tenancy:
 
         async def settled() -> bool:
             for command in await self.recorder.in_doubt():
-                await self.recorder.attempt(command, by=_AFTERWARDS)
+                await self.recorder.attempt(command, by=AFTERWARDS)
             return not await self.recorder.in_doubt()
 
         await wait_until_async(settled, timeout, what="everything is known")
@@ -187,20 +199,34 @@ class Tenancy:
         else it is for the checks to find."""
         applied = [command for command in self.recorder.acknowledged if command.method not in OF_A_RUN]
         for command in rng.sample(applied, min(most, len(applied))):
-            call, _ = await self.recorder.attempt(command, by=_AFTERWARDS)
+            call, _ = await self.recorder.attempt(command, by=AFTERWARDS)
             assert not strict or call.outcome is Outcome.OK, self.recorder.errors[command.key]
 
     async def findings(self, restarts: Sequence[Restart] = ()) -> tuple[list[Finding], Kept]:
         """What every check finds in the whole of the namespace, and all of it. Nobody writes meanwhile. `restarts` are
-        those of servers since it began."""
-        watched = None
+        those of servers since it began.
+
+        A watch that was told of what is not there any more has ended. That is a finding, and what is there is watched
+        anew, lest the loss keep it from being judged.
+        """
+        watched, followed = None, []
         if self._follower is not None:
-            token = await self.memory.get_change_token()
-            await self._follower.caught_up(token.namespace_revision)
-            watched = list(self._follower.changes)
+            problems = await self._left_behind(self._follower)
+            followed.append(Finding(check="a watch goes on", looked_at=1, problems=problems))
+            watched = None if problems else list(self._follower.changes)
         kept = await read_all(self.memory, watched)
         found = await asyncio.to_thread(judge, self.history.copy(), kept, self.recorder.texts, restarts=restarts)
-        return found, kept
+        return [*followed, *found], kept
+
+    async def _left_behind(self, follower: Follower) -> list[str]:
+        """What has kept it from being told everything that is there."""
+        token = await self.memory.get_change_token()
+        try:
+            await follower.caught_up(token.namespace_revision)
+        except (MemoryServiceError, WaitTimeoutError) as error:
+            told = follower.changes[-1].change_token.namespace_revision if follower.changes else 0
+            return [f"told of {told}, with the namespace at {token.namespace_revision}, it got no further: {error}"]
+        return []
 
     async def check_everything(self) -> None:
         """Whether the whole of the namespace is what its callers know. Nobody writes meanwhile."""

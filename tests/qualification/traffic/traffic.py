@@ -12,6 +12,7 @@ stage.result.operations.add(traffic.operations)
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import Collection, Sequence
@@ -25,10 +26,10 @@ from tests.qualification.checks import assumptions
 from tests.qualification.checks.recall import is_by_meaning
 from tests.qualification.checks.sessions import Restart
 from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled
-from tests.qualification.recorder.history import History, Outcome, merged
+from tests.qualification.recorder.history import History, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.recorder.recorder import Recorder
-from tests.qualification.report.results import Operations
+from tests.qualification.report.results import Finding, Operations
 from tests.qualification.report.timeline import Event, Lane, Timeline
 from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Rememberer, Reviser
 from tests.qualification.traffic.judgement import Found, Kept, together
@@ -154,7 +155,7 @@ class Traffic:
         """Attempts and how they ended; what became of the unknown ones is known after `check`."""
         counted = Operations()
         for place, history in enumerate(self.histories):
-            counted.add(operations(history, self._kept[place].committed if self._kept else {}))
+            counted.add(operations(history, self._kept[place].committed if place < len(self._kept) else {}))
         return counted
 
     async def sent(self, more: int) -> None:
@@ -162,15 +163,15 @@ class Traffic:
         await asyncio.gather(*(tenancy.recorder.sent(more) for tenancy in self.tenancies))
 
     async def acknowledged(self, more: int, timeout: float = 60.0) -> float:
-        """Return when `more` further commands that began from now on have been acknowledged in each namespace, and how
-        long that took in seconds. Raises: WaitTimeoutError, or what a caller did not expect."""
+        """Return when `more` further changes that began from now on have been acknowledged in each namespace, and how
+        long that took in seconds. Repetitions are none. Raises: WaitTimeoutError, or what a caller did not expect."""
         began = time.monotonic()
 
         def are_there() -> bool:
-            return all(_acknowledged_since(tenancy.history, began) >= more for tenancy in self.tenancies)
+            return all(_acknowledged_since(tenancy.recorder, began) >= more for tenancy in self.tenancies)
 
         def so_far() -> str:
-            counts = [_acknowledged_since(tenancy.history, began) for tenancy in self.tenancies]
+            counts = [_acknowledged_since(tenancy.recorder, began) for tenancy in self.tenancies]
             return f"{more} more are acknowledged in each namespace; there are {counts}"
 
         await wait_until_async(are_there, timeout, what=so_far)
@@ -209,10 +210,16 @@ class Traffic:
         problems = await asyncio.to_thread(self._assumptions, history)
         found("the harness did what it was to do", len(history.calls), problems)
         restarts = self._restarts()
-        judged = [await tenancy.findings(restarts) for tenancy in self.tenancies]
-        self._kept = [kept for _, kept in judged]
-        for finding in together([findings for findings, _ in judged]):
-            found(finding.check, finding.looked_at, finding.problems)
+        judged: list[Sequence[Finding]] = []
+        try:
+            for tenancy in self.tenancies:
+                findings, kept = await tenancy.findings(restarts)
+                judged.append(findings)
+                self._kept.append(kept)
+        finally:
+            # Also if one of them cannot be read: what was found in the others is true.
+            for finding in together(judged):
+                found(finding.check, finding.looked_at, finding.problems)
         if self._by_meaning:
             found("recalls by meaning are among them", sum(map(is_by_meaning, history.answered)), [])
 
@@ -272,10 +279,6 @@ class Traffic:
         return tenancy
 
 
-def _acknowledged_since(history: History, began: float) -> int:
-    count = 0
-    for call in reversed(history.calls):
-        if call.ended < began:
-            break
-        count += call.outcome is Outcome.OK and call.began >= began
-    return count
+def _acknowledged_since(recorder: Recorder, began: float) -> int:
+    ended_since = itertools.takewhile(lambda call: call.ended >= began, reversed(recorder.came_through))
+    return sum(call.began >= began for call in ended_since)
