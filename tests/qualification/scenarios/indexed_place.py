@@ -18,6 +18,7 @@ from tests.processes.proxy import Fate, Held, Rule, Way
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.server_node import ServerNode
 from tests.qualification.observers.receipts import namespace_key, partition_name
+from tests.qualification.recorder.operations import Tally
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.wording import text_of, word_of
 
@@ -41,6 +42,8 @@ class IndexedPlace:
     clients: Sequence[MemoryClient]
     key: bytes
     partition: str
+    tally: Tally
+    """Takes the calls that are made here and by probes for the row's."""
     remembered: list[str] = field(default_factory=list)
     """The requests by which it remembered; each one's text follows from it."""
     words: set[bytes] = field(default_factory=set)
@@ -52,10 +55,11 @@ class IndexedPlace:
         """With an open session. `by_hand`: the index moves only when it is told to."""
         cluster, tenant = stage.cluster, f"{stage.prefix}{name}"
         client = cluster.client(tenant)
-        await client.open_session(SESSION, max_results=5)
+        tally = Tally(stage.result.operations, stage.timeline)
+        await tally.of("OpenSession", client.open_session(SESSION, max_results=5))
         if by_hand:
-            await client.set_schedule()
-        status = await client.get_index_status()
+            await tally.of("SetSchedule", client.set_schedule())
+        status = await tally.of("GetIndexStatus", client.get_index_status())
         key = namespace_key(tenant, "user-1", "default")
         return cls(
             tenant=tenant,
@@ -64,6 +68,7 @@ class IndexedPlace:
             clients=[cluster.client(tenant, address=f"127.0.0.1:{wire.port}") for wire in cluster.wires],
             key=key,
             partition=partition_name(key, status.generation.authority_digest),
+            tally=tally,
         )
 
     async def remember(self, count: int) -> None:
@@ -71,14 +76,15 @@ class IndexedPlace:
         for number in itertools.islice(self._numbers, count):
             request_id = f"{self.tenant}-{number}"
             self.words.add(word_of(request_id).encode())
-            await self.client.remember(
-                text_of(request_id, self.canary), node_id=f"node-{number}", request_id=request_id
-            )
+            text = text_of(request_id, self.canary)
+            remembering = self.client.remember(text, node_id=f"node-{number}", request_id=request_id)
+            await self.tally.of("Remember", remembering)
             self.remembered.append(request_id)
 
     async def refresh(self, server: int) -> RefreshReceipt:
         """By that server. Raises: MemoryServiceError."""
-        return await self.clients[server].refresh_semantic_recall(SESSION).wait()
+        refreshing = self.clients[server].refresh_semantic_recall(SESSION)
+        return await self.tally.of("RefreshSemanticRecall", refreshing.wait())
 
     async def refresh_when_free(self, server: int) -> RefreshReceipt:
         """As soon as nobody else holds the lease. Raises: MemoryServiceError for any other reason."""
@@ -98,7 +104,8 @@ class IndexedPlace:
 
         async def is_there() -> bool:
             with suppress(MemoryServiceError):
-                statuses.append(await self.client.get_index_status(timeout=5.0))
+                asking = self.client.get_index_status(timeout=5.0)
+                statuses.append(await self.tally.of("GetIndexStatus", asking))
                 return _covers_all(statuses[-1])
             return False
 

@@ -15,6 +15,7 @@ from durable_memory_client.errors import (
 )
 from tests.processes.polling import wait_until_async
 from tests.qualification.faults.fault import Fault
+from tests.qualification.recorder.operations import Tally
 from tests.qualification.scenarios.paraphrases import PAIRS
 from tests.qualification.scenarios.stage import Stage
 
@@ -31,9 +32,10 @@ _PASSING = (
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """The memories of one namespace, each with a question by another wording."""
+    """The memories of one namespace, each with a question by another wording. `tally` takes the calls for the row's."""
 
     memory: MemoryNamespace
+    tally: Tally
     numbers: Sequence[int] = range(len(PAIRS))
 
     @property
@@ -43,10 +45,11 @@ class Meanings:
 
     async def remember(self) -> dict[int, Citation]:
         """All of them; their citations by number."""
-        return {
-            number: (await self.memory.remember(PAIRS[number][0], node_id=node_id(number))).citation
-            for number in self.numbers
-        }
+        cited = {}
+        for number in self.numbers:
+            remembering = self.memory.remember(PAIRS[number][0], node_id=node_id(number))
+            cited[number] = (await self.tally.of("Remember", remembering)).citation
+        return cited
 
     async def ask(
         self, session: MemorySession, mode: RecallMode | None = None, numbers: Iterable[int] | None = None
@@ -54,7 +57,7 @@ class Meanings:
         """What each question finds by meaning, best first."""
         answers = {}
         for number in self.numbers if numbers is None else numbers:
-            recall = await session.recall(PAIRS[number][1], mode=mode)
+            recall = await self.tally.of("ActiveRecall", session.recall(PAIRS[number][1], mode=mode))
             answers[f"q{number}"] = [hit.node_id for hit in recall if hit.semantic is not None]
         return answers
 
@@ -70,13 +73,14 @@ async def inflict(stage: Stage, fault: Fault) -> None:
     await stage.cluster.wait_healthy(HEALTHY_SECONDS)
 
 
-async def refreshed(memory: MemoryNamespace, session_id: str, *, rebuild: bool = False) -> RefreshReceipt:
+async def refreshed(memory: MemoryNamespace, session_id: str, tally: Tally, *, rebuild: bool = False) -> RefreshReceipt:
     """The receipt of a refresh that began when nobody else held the lease and everything it needs was there."""
     receipts: list[RefreshReceipt] = []
 
     async def comes_through() -> bool:
         try:
-            receipts.append(await memory.refresh_semantic_recall(session_id, rebuild=rebuild).wait())
+            refreshing = memory.refresh_semantic_recall(session_id, rebuild=rebuild)
+            receipts.append(await tally.of("RefreshSemanticRecall", refreshing.wait()))
         except _PASSING:
             return False
         return True

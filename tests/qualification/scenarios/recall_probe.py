@@ -52,9 +52,10 @@ class RecallProbe:
     async def _once(self, mode: RecallMode) -> Probe:
         began = time.monotonic()
         try:
-            recall = await self._place.client.preview(
+            asking = self._place.client.preview(
                 self._question, mode=mode, max_results=_MOST_RESULTS, timeout=PATIENCE_SECONDS
             )
+            recall = await self._place.tally.of("PreviewRecall", asking)
         except MemoryServiceError as error:
             return Probe(began=began, ended=time.monotonic(), mode=mode.name, reason=error.reason or error.code.name)
         return Probe(
