@@ -1,13 +1,17 @@
 """What the client does by itself: request ids, deadlines, repetitions, and what an error then says."""
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 import grpc
 import pytest
 
 from durable_memory_client import MemoryClient, MemoryServiceError, MemoryUnavailableError, Reason, errors
+from durable_memory_client import identity as identities
 from durable_memory_client.call_policy import RetryPolicy, call_policy
 from durable_memory_client.identity import host_instance, new_request_id
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
@@ -15,7 +19,7 @@ from durablememory.v1 import memory_service_pb2, repository_service_pb2
 from tests.clients.python.fake_service import FakeService, Forever, Refusal
 from tests.clients.python.messages import citation, token
 from tests.processes.free_port import free_port
-from tests.processes.polling import wait_until_async
+from tests.processes.polling import wait_until, wait_until_async
 
 REMEMBER = "MemoryService.Remember"
 GET_CHANGE_TOKEN = "RepositoryService.GetChangeToken"
@@ -70,6 +74,7 @@ def test_the_blocking_twin_repeats_alike(service: FakeService, blocking_memory: 
         Refusal(grpc.StatusCode.INTERNAL, "INTERNAL"),
         Refusal(grpc.StatusCode.ABORTED),
         Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED),
+        Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_after_ms=0),
     ],
 )
 async def test_nothing_else_is_ever_repeated(refusal: Refusal, service: FakeService, memory: MemoryClient):
@@ -102,6 +107,14 @@ async def test_a_load_limit_is_respected_until_the_deadline(service: FakeService
     assert caught.value.retry_after == 0.01
     # 10 ms, growing by half each time: far fewer than 50, and more than a policy for outages would make.
     assert 2 <= len(service.calls(REMEMBER)) <= 12
+
+
+def test_a_wait_is_bounded_however_often_a_call_was_tried():
+    policy = call_policy("durablememory.v1.MemoryService", "Remember")
+    error = errors.OverloadedError("", code=grpc.StatusCode.RESOURCE_EXHAUSTED, retry_after=0.01)
+    delay = policy.delay(error, 100_000)
+    assert delay is not None
+    assert 1.0 < delay < 10.0
 
 
 async def test_the_deadline_is_of_all_attempts_together(
@@ -253,6 +266,110 @@ async def test_a_closed_client_says_so(service: FakeService):
         await memory.get_change_token()
 
 
+def assert_says_what_is_unknown(error: MemoryServiceError, service: FakeService, cause: type[Exception]) -> None:
+    """The error is of the attempt that was sent; what kept it from being repeated is only its cause."""
+    (asked,) = service.calls(REMEMBER)
+    assert isinstance(error, MemoryUnavailableError)
+    assert (error.definite, error.attempts, error.request_id) == (False, 1, asked.request.request_id)
+    assert isinstance(error.__cause__, cause)
+
+
+async def test_a_change_that_runs_when_its_client_is_closed_may_have_been_made(service: FakeService):
+    service.will_answer(REMEMBER, Forever())
+    memory = MemoryClient(service.address)
+    call = asyncio.create_task(memory.remember("The user prefers tea."))
+    await wait_until_async(lambda: service.calls(REMEMBER), what="the call arrived")
+
+    await memory.close()
+
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await call
+    assert_says_what_is_unknown(caught.value, service, RuntimeError)
+
+
+def test_a_change_of_the_blocking_twin_that_runs_when_its_client_is_closed_may_have_been_made(service: FakeService):
+    service.will_answer(REMEMBER, Forever())
+    memory = BlockingMemoryClient(service.address)
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(memory.remember, "The user prefers tea.")
+        wait_until(lambda: service.calls(REMEMBER), what="the call arrived")
+
+        memory.close()
+
+        with pytest.raises(MemoryUnavailableError) as caught:
+            call.result(10.0)
+    assert_says_what_is_unknown(caught.value, service, RuntimeError)
+
+
+async def test_an_import_that_runs_when_its_client_is_closed_may_have_been_made(service: FakeService):
+    service.will_answer("TransferService.ImportNamespace", Forever())
+    memory = MemoryClient(service.address)
+    call = asyncio.create_task(memory.import_namespace([], request_id="import-1"))
+    await wait_until_async(lambda: service.asked, what="the call arrived")
+
+    await memory.close()
+
+    with pytest.raises(MemoryUnavailableError) as caught:
+        await call
+    assert (caught.value.definite, caught.value.request_id) == (False, "import-1")
+
+
+async def test_a_stream_that_runs_when_its_client_is_closed_fails(service: FakeService):
+    service.will_answer("RepositoryService.Snapshot", [Forever()])
+    memory = MemoryClient(service.address)
+    reader = asyncio.create_task(memory.snapshot().all())
+    await wait_until_async(lambda: service.asked, what="the call arrived")
+
+    await memory.close()
+
+    with pytest.raises(MemoryUnavailableError):
+        await reader
+
+
+def test_a_call_of_the_blocking_twin_that_is_begun_while_its_client_is_closed_says_so(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+):
+    memory = BlockingMemoryClient(service.address)
+    opened = memory._transport._open
+
+    def opened_and_closed() -> grpc.Channel:
+        channel = opened()
+        memory.close()
+        return channel
+
+    monkeypatch.setattr(memory._transport, "_open", opened_and_closed)
+    with pytest.raises(RuntimeError, match="client is closed"):
+        memory.get_change_token()
+
+
+def without_a_second_token() -> Callable[[], str]:
+    tokens = ["first"]
+
+    def token() -> str:
+        if not tokens:
+            raise PermissionError("no token any more")
+        return tokens.pop()
+
+    return token
+
+
+async def test_a_token_that_is_gone_does_not_hide_what_became_of_the_attempt_before(service: FakeService):
+    service.will_answer(REMEMBER, LOST)
+    async with MemoryClient(service.address, without_a_second_token()) as memory:
+        with pytest.raises(MemoryUnavailableError) as caught:
+            await memory.remember("The user prefers tea.")
+    assert_says_what_is_unknown(caught.value, service, PermissionError)
+
+
+async def test_what_keeps_a_call_from_being_sent_at_all_is_its_error(service: FakeService):
+    token = without_a_second_token()
+    token()
+    async with MemoryClient(service.address, token) as memory:
+        with pytest.raises(PermissionError):
+            await memory.remember("The user prefers tea.")
+    assert service.asked == []
+
+
 def test_a_client_in_another_event_loop_says_so(service: FakeService):
     memory = MemoryClient(service.address)
     asyncio.run(memory.get_change_token())
@@ -301,3 +418,17 @@ def test_the_host_instance_is_one_per_process(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("os.getpid", lambda: -1)
     assert host_instance() != here
+
+
+def test_threads_that_ask_first_at_the_same_time_are_of_one_host_instance(monkeypatch: pytest.MonkeyPatch):
+    both_mint = threading.Barrier(2)
+
+    def minted() -> str:
+        both_mint.wait(10.0)
+        return new_request_id()
+
+    monkeypatch.setattr(identities, "_host", None)
+    monkeypatch.setattr(identities, "new_request_id", minted)
+    with ThreadPoolExecutor(2) as pool:
+        here, there = pool.map(lambda _: host_instance(), range(2))
+    assert here == there

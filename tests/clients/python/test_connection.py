@@ -3,7 +3,9 @@
 import pytest
 
 from durable_memory_client import MemoryClient, Namespace, Tls
-from durable_memory_client.connection import Connection, resolve_connection, resolve_namespace
+from durable_memory_client.connection import Connection, Token, resolve_connection, resolve_namespace
+from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
+from tests.clients.python.fake_service import FakeService
 
 
 def test_the_default_is_a_server_on_this_machine():
@@ -84,3 +86,34 @@ def test_a_view_of_another_namespace_keeps_what_it_does_not_replace():
 def test_an_impossible_choice_is_refused_at_once():
     with pytest.raises(ValueError, match="on_unavailable"):
         MemoryClient(on_unavailable="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("token", ["secret-token\n", lambda: " secret-token\r\n"], ids=["stated", "function"])
+async def test_the_line_end_of_the_file_that_a_token_comes_from_is_not_sent(token: Token, service: FakeService):
+    async with MemoryClient(service.address, token) as memory:
+        await memory.get_change_token()
+    with BlockingMemoryClient(service.address, token) as blocking_memory:
+        blocking_memory.get_change_token()
+    assert [asked.headers["authorization"] for asked in service.asked] == ["Bearer secret-token"] * 2
+
+
+@pytest.mark.parametrize("token", ["secret\ntoken", "secret token", "secret-tök​en", " \n"])
+async def test_a_token_that_cannot_be_sent_is_refused_and_never_quoted(token: str, service: FakeService):
+    with pytest.raises(ValueError, match="the token has characters") as stated:
+        MemoryClient(service.address, token)
+    async with MemoryClient(service.address, lambda: token) as memory:
+        with pytest.raises(ValueError, match="the token has characters") as asked:
+            await memory.get_change_token()
+    with (
+        BlockingMemoryClient(service.address, lambda: token) as blocking_memory,
+        pytest.raises(ValueError, match="the token has characters") as blocking,
+    ):
+        blocking_memory.get_change_token()
+    assert not [caught for caught in (stated, asked, blocking) if "secret" in str(caught.value)]
+    assert service.asked == []
+
+
+async def test_a_function_that_has_no_token_sends_none(service: FakeService):
+    async with MemoryClient(service.address, lambda: "") as memory:
+        await memory.get_change_token()
+    assert "authorization" not in service.asked[0].headers

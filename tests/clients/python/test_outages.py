@@ -1,20 +1,29 @@
 """When memory is down: the caller's choice between an error and an empty, marked recall."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import grpc
 import pytest
 
 from durable_memory_client import MemoryClient, MemoryUnavailableError, errors, recall_all
 from durable_memory_client.aio import calls
+from durable_memory_client.aio.run import MemoryRun
+from durable_memory_client.call_policy import RetryPolicy
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
-from durablememory.v1 import session_service_pb2
+from durable_memory_client.sync import calls as blocking_calls
+from durablememory.v1 import recall_service_pb2, session_service_pb2
 from tests.clients.python.fake_service import FakeService, Forever, Refusal
-from tests.clients.python.messages import begun, hit, hit_value, opened, recalled
+from tests.clients.python.messages import admitted, begun, hit, hit_value, opened, recalled, recorded
 from tests.processes.free_port import free_port
+from tests.processes.polling import wait_until, wait_until_async
 
 OPEN, BEGIN, END = "SessionService.OpenSession", "SessionService.BeginRun", "SessionService.EndRun"
-RECALL, ADMIT = "RecallService.ActiveRecall", "RecallService.AdmitMemories"
+RECALL, ADMIT, USE = "RecallService.ActiveRecall", "RecallService.AdmitMemories", "RecallService.RecordUse"
 
 DOWN = Refusal(grpc.StatusCode.UNAVAILABLE)
 
@@ -25,6 +34,8 @@ def a_working_service(service: FakeService) -> None:
     service.will_answer(BEGIN, begun())
     service.will_answer(END, session_service_pb2.EndRunResponse(run=begun().run))
     service.will_answer(RECALL, recalled(hit()))
+    service.will_answer(ADMIT, recall_service_pb2.AdmitMemoriesResponse(outcomes=[admitted()], next_context_id="next"))
+    service.will_answer(USE, recall_service_pb2.RecordUseResponse(outcomes=[recorded()]))
 
 
 @pytest.fixture
@@ -144,13 +155,155 @@ async def test_a_service_that_never_answers_costs_a_bounded_time(
     service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(calls, "PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(calls.Patience.__init__, "__defaults__", (0.2, 2))
     service.will_answer(RECALL, Forever())
     session = await memory.open_session("assistant", on_unavailable="empty")
     started = time.monotonic()
     async with session.run("turn-17") as run:
         assert (await run.recall("tea")).unavailable
     assert time.monotonic() - started < 2.0
+
+
+CALLS_OF_A_RUN: dict[str, Callable[[MemoryRun, float | None], Awaitable[Any]]] = {
+    "begin": lambda run, timeout: run.begin(timeout=timeout),
+    "recall": lambda run, timeout: run.recall("tea", timeout=timeout),
+    "recall and admit": lambda run, timeout: run.recall("tea", admit=True, timeout=timeout),
+    "admit": lambda run, timeout: run.admit([hit_value()], timeout=timeout),
+    "record use": lambda run, timeout: run.record_use([hit_value()], timeout=timeout),
+    "recall in the session": lambda run, timeout: run.session.recall("tea", timeout=timeout),
+    "explain": lambda run, timeout: run.session.explain("prefers-tea", "tea", timeout=timeout),
+    "rebind": lambda run, timeout: run.session.rebind(timeout=timeout),
+    "close": lambda run, timeout: run.session.close(timeout=timeout),
+}
+
+
+@pytest.mark.parametrize(("choice", "timeout", "seconds"), [("raise", None, 10), ("raise", 5, 5), ("empty", None, 2)])
+@pytest.mark.parametrize("name", CALLS_OF_A_RUN)
+async def test_opening_and_beginning_and_the_call_have_one_deadline(
+    name: str,
+    choice: calls.OnUnavailable,
+    timeout: float | None,
+    seconds: float,
+    service: FakeService,
+    memory: MemoryClient,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(calls, "OUTAGE_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.01)
+    service.will_answer(OPEN, DOWN)
+    session = await memory.open_session("assistant", on_unavailable="empty")
+    run = session.run("turn-17")
+    session._on_unavailable = choice
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.5)
+    service.will_answer(OPEN, DOWN, opened())
+    service.asked.clear()
+
+    await CALLS_OF_A_RUN[name](run, timeout)
+
+    first, *others = (asked.seconds_left or 0.0 for asked in service.asked)
+    patient = choice == "empty" and ("recall" in name or name == "admit")
+    limit = seconds if choice == "raise" or patient else 10
+    # The header that carries a deadline is rounded up, and half a second passes between the attempts to open.
+    assert limit - 3 < first < limit + 0.5
+    assert len(others) >= 2
+    assert max(others) < first - 0.3
+
+
+async def test_a_recall_does_not_wait_for_the_admission_of_somebody_else(service: FakeService, memory: MemoryClient):
+    service.will_answer(ADMIT, Forever())
+    session = await memory.open_session("assistant")
+    async with session.run("turn-17") as run:
+        admitting = asyncio.create_task(run.admit([hit_value()]))
+        await wait_until_async(lambda: service.calls(ADMIT), what="the admission arrived")
+
+        assert len(await asyncio.wait_for(run.recall("tea"), 5.0)) == 1
+
+        assert not admitting.done()
+        admitting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await admitting
+
+
+def assert_was_never_sent(error: MemoryUnavailableError | None) -> None:
+    assert isinstance(error, errors.DeadlineExceededError)
+    assert (error.attempts, error.definite, error.request_id) == (0, True, None)
+
+
+async def test_waiting_for_the_admission_of_somebody_else_ends_at_the_deadline_and_is_no_outage(
+    service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 0.1)
+    service.will_answer(ADMIT, Forever())
+    session = await memory.open_session("assistant")
+    async with session.run("turn-17") as run:
+        admitting = asyncio.create_task(run.admit([hit_value()]))
+        await wait_until_async(lambda: service.calls(ADMIT), what="the admission arrived")
+
+        with pytest.raises(errors.DeadlineExceededError) as caught:
+            await run.admit([hit_value()], timeout=0.1)
+        assert_was_never_sent(caught.value)
+        assert_was_never_sent((await run.admit([hit_value()], on_unavailable="empty")).error)
+        monkeypatch.undo()
+        assert not (await run.recall("tea", on_unavailable="empty")).unavailable
+
+        admitting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await admitting
+    assert len(service.calls(ADMIT)) == 1
+
+
+def test_waiting_of_the_blocking_twin_ends_at_the_deadline_too(
+    service: FakeService, blocking_memory: BlockingMemoryClient
+):
+    service.will_answer(ADMIT, Forever())
+    session = blocking_memory.open_session("assistant")
+    with ThreadPoolExecutor(1) as pool, session.run("turn-17") as run:
+        admitting = pool.submit(run.admit, [hit_value()], timeout=2.0)
+        wait_until(lambda: service.calls(ADMIT), what="the admission arrived")
+
+        with pytest.raises(errors.DeadlineExceededError) as caught:
+            run.admit([hit_value()], timeout=0.1)
+        assert_was_never_sent(caught.value)
+        assert isinstance(admitting.exception(10.0), errors.DeadlineExceededError)
+
+
+async def test_those_who_wait_for_a_session_to_open_wait_no_longer_than_alone(
+    service: FakeService, memory: MemoryClient, no_pause: None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 1.0)
+    service.will_answer(OPEN, Forever())
+    session = await memory.open_session("assistant", on_unavailable="empty")
+    started = time.monotonic()
+
+    recalls = await asyncio.gather(*(session.recall("tea") for _ in range(8)))
+
+    assert all(recall.unavailable for recall in recalls)
+    assert time.monotonic() - started < 6.0
+
+
+async def test_a_caller_in_a_hurry_makes_no_outage_for_the_others(service: FakeService, memory: MemoryClient):
+    service.will_answer(RECALL, Forever(), recalled(hit()))
+    session = await memory.open_session("assistant", on_unavailable="empty")
+    async with session.run("turn-17") as run:
+        assert (await run.recall("tea", timeout=0.05)).unavailable
+        assert not (await run.recall("tea")).unavailable
+
+
+def test_an_outage_that_another_thread_ends_meanwhile_is_over(
+    service: FakeService, blocking_memory: BlockingMemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    service.will_answer(RECALL, DOWN, DOWN, recalled(hit()))
+    session = blocking_memory.open_session("assistant", on_unavailable="empty")
+
+    def time_in_which_another_call_is_answered() -> float:
+        blocking_memory._calls._outage = None
+        return time.monotonic()
+
+    with session.run("turn-17") as run:
+        assert run.recall("tea").unavailable
+        clock = SimpleNamespace(monotonic=time_in_which_another_call_is_answered)
+        monkeypatch.setattr(blocking_calls, "time", clock)
+        run.recall("tea")
+        assert not run.recall("tea").unavailable
 
 
 async def test_one_namespace_out_of_reach_leaves_the_hits_of_the_other(service: FakeService, memory: MemoryClient):

@@ -7,6 +7,7 @@ import pytest
 
 from durable_memory_client import (
     Citation,
+    IncompleteStreamError,
     MemoryClient,
     Namespace,
     RecallMode,
@@ -18,7 +19,18 @@ from durable_memory_client import (
 from durable_memory_client.identity import host_instance
 from durablememory.v1 import access_pb2, item_error_pb2, recall_service_pb2, session_service_pb2
 from tests.clients.python.fake_service import FakeService, Refusal
-from tests.clients.python.messages import DIGEST, NAMESPACE, admitted, begun, hit, hit_value, opened, recalled, recorded
+from tests.clients.python.messages import (
+    DIGEST,
+    NAMESPACE,
+    NOW,
+    admitted,
+    begun,
+    hit,
+    hit_value,
+    opened,
+    recalled,
+    recorded,
+)
 
 OPEN, BEGIN, END = "SessionService.OpenSession", "SessionService.BeginRun", "SessionService.EndRun"
 RECALL, ADMIT, USE = "RecallService.ActiveRecall", "RecallService.AdmitMemories", "RecallService.RecordUse"
@@ -58,6 +70,33 @@ async def test_a_run_ends_when_its_block_fails_and_the_failure_is_what_is_raised
             raise KeyError("the agent failed")
 
     assert len(service.calls(END)) == 1
+
+
+async def test_a_run_that_was_ended_is_not_ended_again(service: FakeService, memory: MemoryClient):
+    ended = begun().run
+    ended.ended_at.CopyFrom(NOW)
+    service.will_answer(END, session_service_pb2.EndRunResponse(run=ended))
+    session = await memory.open_session("assistant")
+
+    async with session.run("turn-17") as run:
+        await run.end()
+
+    assert len(service.calls(END)) == 1
+
+
+async def test_a_beginning_whose_answer_was_lost_can_be_repeated_by_its_request_id(
+    service: FakeService, memory: MemoryClient
+):
+    service.will_answer(BEGIN, Refusal(grpc.StatusCode.DEADLINE_EXCEEDED), begun())
+    session = await memory.open_session("assistant")
+    with pytest.raises(errors.DeadlineExceededError) as caught:
+        await session.run("turn-17").begin()
+
+    async with session.run("turn-17", request_id=caught.value.request_id):
+        pass
+
+    first, second = (asked.request for asked in service.calls(BEGIN))
+    assert first == second
 
 
 async def test_a_run_that_cannot_be_ended_is_only_logged(
@@ -178,6 +217,38 @@ async def test_a_use_is_recorded_under_the_context_of_its_admission(service: Fak
     assert [outcome.event_id for outcome in outcomes] == ["use-of-second", "use-of-first", "use-of-unadmitted"]
 
 
+@pytest.mark.parametrize("recorded_before", [True, False])
+async def test_a_use_of_several_assemblies_that_is_recorded_in_part_is_not_definite(
+    recorded_before: bool, service: FakeService, memory: MemoryClient
+):
+    closed = Refusal(grpc.StatusCode.FAILED_PRECONDITION, "SESSION_CLOSED")
+    recording = recall_service_pb2.RecordUseResponse(outcomes=[recorded("first")])
+    service.will_answer(ADMIT, admits(admitted("first"), following="context-1"))
+    service.will_answer(USE, *([recording, closed] if recorded_before else [closed]))
+    session = await memory.open_session("assistant")
+
+    async with session.run("turn-17") as run:
+        await run.admit([hit_value(node_id="first")])
+        with pytest.raises(errors.SessionClosedError) as caught:
+            await run.record_use([hit_value(node_id="first"), hit_value(node_id="other")])
+
+    assert caught.value.definite is not recorded_before
+
+
+async def test_an_answer_that_is_not_about_every_item_is_an_error(service: FakeService, memory: MemoryClient):
+    service.will_answer(ADMIT, admits(admitted("first"), following="context-1"))
+    service.will_answer(USE, recall_service_pb2.RecordUseResponse(outcomes=[recorded("first")]))
+    session = await memory.open_session("assistant")
+    both = [hit_value(node_id="first"), hit_value(node_id="second")]
+
+    async with session.run("turn-17") as run:
+        with pytest.raises(IncompleteStreamError, match="1 outcomes of 2 hits"):
+            await run.admit(both)
+        assert run.context_id == "context-0"
+        with pytest.raises(IncompleteStreamError, match="1 outcomes of 2 uses"):
+            await run.record_use(both)
+
+
 async def test_one_request_id_cannot_stand_for_several_calls(service: FakeService, memory: MemoryClient):
     service.will_answer(ADMIT, admits(admitted("first"), following="context-1"))
     session = await memory.open_session("assistant")
@@ -244,6 +315,25 @@ async def test_what_several_namespaces_gave_goes_back_to_where_it_came_from(
     assert {asked.request.namespace.principal_id for asked in service.calls(ADMIT)} == {"user-1", "team"}
     (use,) = service.calls(USE)
     assert use.request.namespace.principal_id == "team"
+
+
+@pytest.mark.parametrize("scopes", [[USER, TEAM], [TEAM]], ids=["several", "one"])
+async def test_an_error_in_one_of_several_namespaces_says_nothing_definite_of_the_whole(
+    scopes: list[Namespace], service: FakeService, memory: MemoryClient, two_namespaces: None
+):
+    for method in (ADMIT, USE):
+        service.will_answer(method, Refusal(grpc.StatusCode.FAILED_PRECONDITION, "SESSION_CLOSED"))
+    users = await memory.namespace(scope="chat").open_session("user")
+    teams = await memory.namespace(principal="team").open_session("team")
+    hits = [hit_value(node_id="a", namespace=namespace) for namespace in scopes]
+
+    async with users.run() as user, teams.run() as team:
+        with pytest.raises(errors.SessionClosedError) as admitting:
+            await admit_all([user, team], hits)
+        with pytest.raises(errors.SessionClosedError) as recording:
+            await record_use_all([user, team], hits)
+
+    assert admitting.value.definite is recording.value.definite is (len(scopes) == 1)
 
 
 async def test_a_hit_of_a_namespace_without_a_run_is_refused(memory: MemoryClient, two_namespaces: None):

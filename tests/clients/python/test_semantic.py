@@ -26,6 +26,7 @@ from tests.processes.polling import wait_until_async
 
 REFRESH = "SemanticService.RefreshSemanticRecall"
 LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
+CUT = Refusal(grpc.StatusCode.CANCELLED)
 HELD = Refusal(grpc.StatusCode.ABORTED, "LEASE_HELD", {"retry_after_ms": "12000"})
 THEN = datetime.fromtimestamp(1_900_000_000, UTC)
 
@@ -108,6 +109,39 @@ async def test_a_stream_without_a_receipt_is_not_a_refresh(service: FakeService,
     with pytest.raises(IncompleteStreamError):
         await memory.refresh_semantic_recall("assistant").wait()
     assert len(service.calls(REFRESH)) == 1
+
+
+async def test_a_refresh_that_fails_after_its_receipt_has_none(service: FakeService, memory: MemoryClient):
+    service.will_answer(REFRESH, [*refreshed(), HELD])
+    refresh = memory.refresh_semantic_recall("assistant")
+
+    with pytest.raises(errors.LeaseHeldError):
+        await refresh.wait()
+
+    assert refresh.receipt is None
+
+
+async def test_a_refresh_that_a_server_ends_as_it_stops_is_taken_up_again(service: FakeService, memory: MemoryClient):
+    service.will_answer(REFRESH, [CUT], refreshed())
+
+    assert (await memory.refresh_semantic_recall("assistant").wait()).index_revision == 1
+
+
+async def test_what_keeps_a_refresh_from_being_taken_up_does_not_hide_what_became_of_it(service: FakeService):
+    tokens = ["first", ""]
+
+    def token() -> str:
+        if tokens[0] == "":
+            raise PermissionError("no token any more")
+        return tokens.pop(0)
+
+    service.will_answer(REFRESH, [LOST])
+    async with MemoryClient(service.address, token) as memory:
+        with pytest.raises(errors.MemoryUnavailableError) as caught:
+            await memory.refresh_semantic_recall("assistant", request_id="refresh-1").wait()
+
+    assert (caught.value.request_id, caught.value.attempts) == ("refresh-1", 1)
+    assert isinstance(caught.value.__cause__, PermissionError)
 
 
 async def test_a_refresh_with_a_deadline_ends_at_it(service: FakeService, memory: MemoryClient):

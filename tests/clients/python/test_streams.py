@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import grpc
 import pytest
@@ -21,6 +22,8 @@ EXPORT, IMPORT = "TransferService.ExportNamespace", "TransferService.ImportNames
 LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
 RESET = Refusal(grpc.StatusCode.INTERNAL)
 """What a proxy makes of an answer whose server has died in the middle of it."""
+CUT = Refusal(grpc.StatusCode.CANCELLED)
+"""How a server that stops ends a stream once its time to drain is over."""
 HEADER = repository_service_pb2.SnapshotResponse(header={"change_token": token(7), "statuses": [2]})
 NODE = repository_service_pb2.SnapshotResponse(node=node(content="茶"))
 
@@ -117,6 +120,19 @@ async def test_a_snapshot_that_breaks_off_raises_what_broke_it(service: FakeServ
         await memory.snapshot().all()
 
 
+async def test_what_a_snapshot_found_is_forgotten_when_it_is_taken_again(service: FakeService, memory: MemoryClient):
+    service.will_answer(SNAPSHOT, [HEADER, NODE, footer()], [NODE, footer()])
+    snapshot = memory.snapshot()
+    await snapshot.all()
+
+    with pytest.raises(IncompleteStreamError):
+        await snapshot.all()
+
+    known = (snapshot.namespace, snapshot.change_token, snapshot.node_count, snapshot.content_bytes, snapshot.digest)
+    assert {*known} == {None}
+    assert snapshot.statuses == ()
+
+
 async def test_an_export_without_a_footer_is_an_error(service: FakeService, memory: MemoryClient):
     part = transfer_service_pb2.ExportNamespaceResponse(records=[transfer_pb2.ExportRecord(node_revision=node())])
     service.will_answer(EXPORT, [part])
@@ -162,7 +178,7 @@ async def revisions(memory: MemoryClient, count: int, **options) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("end", [[], [LOST], [RESET]], ids=["ended", "lost", "reset"])
+@pytest.mark.parametrize("end", [[], [LOST], [RESET], [CUT]], ids=["ended", "lost", "reset", "cut"])
 async def test_a_lost_watch_goes_on_after_the_last_change_without_gap_or_repetition(
     end: list, service: FakeService, memory: MemoryClient
 ):
@@ -208,6 +224,48 @@ async def test_a_watch_gives_up_when_it_was_told_to(service: FakeService, memory
     with pytest.raises(MemoryUnavailableError):
         await revisions(memory, 1, give_up_after=0.05)
     assert len(service.calls(WATCH)) > 1
+
+
+async def test_a_watch_waits_as_long_as_the_service_asks(
+    service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    waits: list[float] = []
+
+    async def waited(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("durable_memory_client.aio.watch.sleep", waited)
+    draining = Refusal(grpc.StatusCode.UNAVAILABLE, "NOT_SERVING", retry_after_ms=700)
+    service.will_answer(WATCH, [draining], [LOST], [heartbeat(3), change(4)])
+
+    assert await revisions(memory, 1, after=3) == [4]
+
+    assert waits == [0.7, 0.01]
+
+
+async def test_a_read_of_a_watch_that_was_given_up_loses_nothing(service: FakeService, memory: MemoryClient):
+    service.will_answer(WATCH, [heartbeat(3), Forever()], [heartbeat(3), change(4), Forever()])
+    async with memory.watch() as changes:
+        waiting = asyncio.ensure_future(anext(changes))
+        await wait_until_async(lambda: changes.position, what="the watch has begun")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+        assert (await anext(changes)).change_token.namespace_revision == 4
+    assert service.calls(WATCH)[1].request.after_namespace_revision == 3
+
+
+async def test_a_watch_of_a_client_that_is_closed_says_so(service: FakeService, memory: MemoryClient):
+    service.will_answer(WATCH, [heartbeat(3), Forever()])
+    changes = memory.watch()
+    reader = asyncio.create_task(_read(changes))
+    await wait_until_async(lambda: changes.position, what="the watch has begun")
+
+    await memory.close()
+
+    with pytest.raises(RuntimeError, match="closed"):
+        await reader
 
 
 async def test_the_position_of_a_watch_is_what_has_been_read(service: FakeService, memory: MemoryClient):
@@ -258,3 +316,33 @@ def test_a_watch_of_the_blocking_twin_can_be_closed_from_another_thread(
     reader.join(5.0)
     assert not reader.is_alive()
     assert seen == [4]
+
+
+def test_a_watch_of_the_blocking_twin_goes_on_when_a_server_that_stops_has_ended_it(
+    service: FakeService, blocking_memory: BlockingMemoryClient
+):
+    service.will_answer(WATCH, [heartbeat(3), change(4), CUT], [heartbeat(4), change(5)])
+    with blocking_memory.watch(after=3) as changes:
+        assert [next(changes).change_token.namespace_revision for _ in range(2)] == [4, 5]
+
+
+def test_a_watch_of_the_blocking_twin_that_is_closed_while_it_begins_ends(
+    service: FakeService, blocking_memory: BlockingMemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    service.will_answer(WATCH, [Forever()])
+    changes = blocking_memory.watch()
+    begin = blocking_memory._calls.stream
+
+    def begun_and_closed(*arguments: Any, **options: Any) -> Any:
+        stream = begin(*arguments, **options)
+        changes.close()
+        return stream
+
+    monkeypatch.setattr(blocking_memory._calls, "stream", begun_and_closed)
+    seen: list[Any] = []
+    reader = threading.Thread(target=lambda: seen.extend(changes), daemon=True)
+    reader.start()
+
+    reader.join(5.0)
+    assert not reader.is_alive()
+    assert seen == []

@@ -141,6 +141,11 @@ def test_evidence_of_a_turn_names_it_without_ambiguity():
     assert evidence.to_proto().body == b"I prefer tea."
 
 
+def test_evidence_with_both_its_body_and_a_digest_is_refused():
+    with pytest.raises(ValueError, match="not both"):
+        Evidence(uri="chat:1", kind=EvidenceKind.USER_STATEMENT, body=b"Tea.", digest=f"sha256:{DIGEST}")
+
+
 def test_a_decision_names_its_rule():
     assert Decision.by_rule("said-twice", 1).to_proto().decider == "rule:said-twice@1"
     assert Decision.manual(note="asked").to_proto().note == "asked"
@@ -192,7 +197,19 @@ def test_a_record_of_an_export_is_one_line():
 
 
 def test_a_line_that_is_no_record_is_not_quoted_in_the_error():
-    for line in ("secret text", '{"unknown_secret": 1}', "[]"):
+    deep = "[" * 100_000
+    lines = (
+        "secret text",
+        '{"unknown_secret": 1}',
+        "[]",
+        "3",
+        "true",
+        "null",
+        '"secret"',
+        '{"node_revision": 3}',
+        deep,
+    )
+    for line in lines:
         with pytest.raises(ValueError, match="not a record") as caught:
             record_of_line(line)
         assert "secret" not in str(caught.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,6 +23,7 @@ from durable_memory_client.service_error import MemoryServiceError
 _JITTER: Final = 0.2
 _RETRY_INFO_GROWTH: Final = 1.5
 _RETRY_INFO_MAX_SECONDS: Final = 5.0
+_MOST_GROWTHS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +53,43 @@ class CallPolicy:
         """Seconds to wait before the next attempt, or None if there is to be none.
 
         UNAVAILABLE waits by the retry policy; a reason with RetryInfo waits as the service says, as often as the
-        deadline allows. Nothing else is ever repeated. `max_attempts` bounds both from above.
+        deadline allows. Nothing else is ever repeated, nor is what has a RetryInfo without a time. `max_attempts`
+        bounds both from above.
         """
         if self.retry is None or (max_attempts is not None and attempt >= max_attempts):
             return None
         if error.code in self.retry.codes:
             return self.retry.backoff(attempt) if attempt < self.retry.max_attempts else None
         row = reason_rows().get(error.reason or "")
-        if row is None or row.retry != "retry_info" or error.retry_after is None:
+        if row is None or row.retry != "retry_info" or not error.retry_after:
             return None
-        return _spread(min(_RETRY_INFO_MAX_SECONDS, error.retry_after * _RETRY_INFO_GROWTH ** (attempt - 1)))
+        growth: float = _RETRY_INFO_GROWTH ** min(attempt - 1, _MOST_GROWTHS)
+        return _spread(min(_RETRY_INFO_MAX_SECONDS, error.retry_after * growth))
+
+
+class Limit:
+    """Until when all steps of one call may try, together: opening, beginning, waiting for their turn, and the call.
+
+    `attempts` is how often each of them may; None: as often as its policy says.
+    """
+
+    def __init__(self, timeout: float | None, attempts: int | None = None) -> None:
+        self._ends_at = None if timeout is None else time.monotonic() + timeout
+        self.attempts = attempts
+
+    @classmethod
+    def usual(cls, timeout: float | None) -> Limit:
+        """The stated timeout, in seconds, or the one that a call has by default."""
+        return cls(call_policy("", "").timeout if timeout is None else timeout)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds from now, at least 0; None without end."""
+        return None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
+
+    def outlasts(self, seconds: float) -> bool:
+        """Whether there is time for an attempt after so many seconds."""
+        return self._ends_at is None or time.monotonic() + seconds < self._ends_at
 
 
 def call_policy(service: str, method: str) -> CallPolicy:

@@ -17,7 +17,10 @@ DEFAULT_ADDRESS: Final = "127.0.0.1:7447"
 VERSION: Final = "0.1.0"
 
 Token: TypeAlias = str | Callable[[], str]
-"""A bearer token, or a function that returns the current one; it is asked for every attempt and must not block."""
+"""A bearer token, or a function that returns the current one; it is asked for every attempt and must not block.
+
+White space around it is not sent; nor is an empty one that a function returns.
+"""
 
 _CHANNEL_OPTIONS: Final[tuple[tuple[str, Any], ...]] = (
     ("grpc.primary_user_agent", f"durable-memory-python/{VERSION}"),
@@ -76,10 +79,15 @@ class Connection:
         )
 
     def headers(self) -> tuple[tuple[str, str | bytes], ...]:
-        """The headers of one attempt."""
+        """The headers of one attempt.
+
+        Raises: ValueError for a token that cannot be sent, without quoting it; what the function `token` raises.
+        """
         headers: list[tuple[str, str | bytes]] = [*trace_headers()]
         if self.token is not None:
-            headers.append(("authorization", f"Bearer {self.token if isinstance(self.token, str) else self.token()}"))
+            token = self.token if isinstance(self.token, str) else self.token()
+            if token:
+                headers.append(("authorization", f"Bearer {_sendable(token)}"))
         return tuple(headers)
 
 
@@ -93,11 +101,13 @@ def resolve_connection(
 
     An address is `host:port`, or a URL: `https://host:port` is TLS, `http://host:port` is not.
 
-    Raises: ValueError for contradictions, and for a token that would travel in clear text to another machine
-    although nobody said so with `tls=False` or `http://`.
+    Raises: ValueError for contradictions, for a token that no header can carry, and for one that would travel in
+    clear text to another machine although nobody said so with `tls=False` or `http://`.
     """
     stated = address or os.environ.get("DURABLE_MEMORY_ADDRESS") or DEFAULT_ADDRESS
     token = token or os.environ.get("DURABLE_MEMORY_TOKEN") or None
+    if isinstance(token, str):
+        token = _sendable(token)
     scheme, separator, rest = stated.partition("://")
     by_scheme: bool | None = None
     target = stated
@@ -127,6 +137,14 @@ def resolve_namespace(tenant: str | None, principal: str | None, scope: str | No
         principal or os.environ.get("DURABLE_MEMORY_PRINCIPAL") or None,
         scope or os.environ.get("DURABLE_MEMORY_SCOPE") or None,
     )
+
+
+def _sendable(token: str) -> str:
+    """The token without the white space of the file it came from; checked here, as grpc's own error would quote it."""
+    trimmed = token.strip()
+    if not trimmed or not all("!" <= character <= "~" for character in trimmed):
+        raise ValueError("the token has characters that a header cannot carry")
+    return trimmed
 
 
 def _is_loopback(target: str) -> bool:

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from durable_memory_client.errors import BY_REASON, Reason
+from durable_memory_client.errors import BY_REASON, DeadlineExceededError, Reason
 from durable_memory_client.reasons import DOMAIN, PREFIX, reason_rows
 from durable_memory_client.service_error import MemoryServiceError, MemoryUnavailableError
 from durablememory.v1 import error_reason_pb2, item_error_pb2
@@ -18,11 +18,12 @@ from durablememory.v1 import error_reason_pb2, item_error_pb2
 _DETAILS_KEY: Final = "grpc-status-details-bin"
 _PROXY_ATTEMPTS_KEY: Final = "x-envoy-attempt-count"
 
-# A call that fails on this side of the wire carries no reason. These statuses have only one.
-_LOCAL_REASONS: Final = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
-    grpc.StatusCode.CANCELLED: Reason.CANCELLED,
-}
+# A call that fails on this side of the wire carries no reason. This status has only one.
+_LOCAL_REASONS: Final = {grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED}
+
+# CANCELLED: a server that stops ends in this way what has reached it; the caller's own wish never comes as a status.
+# INTERNAL: a proxy whose server is gone resets what was being answered. The service itself gives its reason for both.
+_LOST: Final = frozenset({grpc.StatusCode.CANCELLED, grpc.StatusCode.INTERNAL})
 
 CALL_FAILURES: Final = (grpc.RpcError, DecodeError)
 """What a transport raises for a call that failed, or whose answer could not be read."""
@@ -41,15 +42,11 @@ class FailedCall(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """What was tried. `request_id` is None for a call that changes nothing; `attempts` counts from 1.
-
-    `unary`: the caller's own cancellation of such a call ends its task, and never comes as a status.
-    """
+    """What was tried. `request_id` is None for a call that changes nothing; `attempts` counts from 1."""
 
     method: str
     request_id: str | None
     attempts: int
-    unary: bool = False
 
 
 def error_of_call(error: grpc.RpcError | DecodeError, attempted: Attempted) -> MemoryServiceError:
@@ -68,9 +65,7 @@ def error_of_call(error: grpc.RpcError | DecodeError, attempted: Attempted) -> M
     code = failed.code()
     headers = [*(failed.initial_metadata() or ()), *(failed.trailing_metadata() or ())]
     info, retry_after = _rich_details(headers)
-    if info is None and (code is grpc.StatusCode.INTERNAL or (code is grpc.StatusCode.CANCELLED and attempted.unary)):
-        # CANCELLED: a server that stops ends what has reached it but was not begun in this way; it is not the caller's
-        # wish. INTERNAL: a proxy whose server is gone resets what was being answered; the service gives its reason.
+    if info is None and code in _LOST:
         code = grpc.StatusCode.UNAVAILABLE
     if info is None:
         reason, metadata = _LOCAL_REASONS.get(code), {}
@@ -93,6 +88,16 @@ def error_of_call(error: grpc.RpcError | DecodeError, attempted: Attempted) -> M
         definite=definite,
         attempts=attempts,
         retry_after=retry_after,
+    )
+
+
+def error_of_waiting() -> DeadlineExceededError:
+    """The exception for a call that was never sent: its time was over before its turn came."""
+    return DeadlineExceededError(
+        "another call of the session or run took all the time",
+        code=grpc.StatusCode.DEADLINE_EXCEEDED,
+        definite=True,
+        attempts=0,
     )
 
 

@@ -29,11 +29,8 @@ def new_request_id() -> str:
 def host_instance() -> str:
     """Identifies this process to the service: minted once, and again in a forked child."""
     global _host
-    pid = os.getpid()
+    candidate = (os.getpid(), new_request_id())
     with _lock:
-        current = _host
-    if current is None or current[0] != pid:
-        current = (pid, new_request_id())
-        with _lock:
-            _host = current
-    return current[1]
+        if _host is None or _host[0] != candidate[0]:
+            _host = candidate
+        return _host[1]

@@ -13,7 +13,9 @@ class DurableMemoryError(Exception):
 
 
 class IncompleteStreamError(DurableMemoryError):
-    """A snapshot or an export ended before its footer, or does not match it. Nothing of it may be relied on."""
+    """What was answered is not the whole: a snapshot or an export without its footer or unlike it, a refresh without a
+    receipt, a watch with a gap, fewer outcomes than items. Nothing of it may be relied on.
+    """
 
 
 class MemoryServiceError(DurableMemoryError):

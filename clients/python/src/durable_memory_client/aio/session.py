@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from durable_memory_client.aio.calls import Calls, OnUnavailable, Patience
+from durable_memory_client.aio.calls import Calls, OnUnavailable
 from durable_memory_client.aio.run import MemoryRun
-from durable_memory_client.aio.transport import Lock
+from durable_memory_client.aio.transport import Gate
+from durable_memory_client.call_policy import Limit
 from durable_memory_client.errors import MemoryUnavailableError
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.values.enums import OpenSessionOutcome, RecallMode
@@ -31,7 +32,7 @@ class MemorySession:
         self._calls = calls
         self._namespace = namespace
         self._on_unavailable = on_unavailable
-        self._lock = Lock()
+        self._gate = Gate()
         self._info: Session | None = None
         self._opening: session_service_pb2.OpenSessionRequest | None = None
         self.outcome: OpenSessionOutcome | None = None
@@ -67,31 +68,33 @@ class MemorySession:
     async def open(self, *, timeout: float | None = None) -> None:
         """Open it unless it is open. With `on_unavailable="empty"` an outage is left to the next recall."""
 
-        async def opening(patience: Patience | None) -> None:
-            await self.ensure_open(timeout=timeout, patience=patience)
+        async def opening(limit: Limit) -> None:
+            await self.ensure_open(limit)
 
-        await self._calls.guarded(self._on_unavailable, opening)
+        await self._calls.guarded(self._on_unavailable, timeout, opening)
 
-    async def ensure_open(self, *, timeout: float | None = None, patience: Patience | None = None) -> Session:
+    async def ensure_open(self, limit: Limit) -> Session:
         """The open session. Raises: MemoryServiceError."""
-        async with self._lock:
+        if self._info is not None:
+            return self._info
+        async with self._gate.entered(limit.left):
             if self._info is None:
                 assert self._opening is not None
-                response = await self._calls.unary(
-                    self._opening, session_service_pb2.OpenSessionResponse, timeout=timeout, patience=patience
-                )
-                self._info = Session.from_proto(response.session)
+                response = await self._calls.unary(self._opening, session_service_pb2.OpenSessionResponse, limit=limit)
                 self.outcome = OpenSessionOutcome.from_number(response.outcome)
+                self._info = Session.from_proto(response.session)
             return self._info
 
-    def run(self, run_id: str | None = None) -> MemoryRun:
+    def run(self, run_id: str | None = None, *, request_id: str | None = None) -> MemoryRun:
         """A run: one turn, task or process of an agent. It begins and ends with the block:
 
             async with session.run("turn-7") as run: ...
 
         A run id that another process left open is taken over. Without a `run_id` a new one is minted.
+
+        If the answer to its beginning was lost, begin it again with the same `run_id` and the error's `request_id`.
         """
-        return MemoryRun(self._calls, self, run_id)
+        return MemoryRun(self._calls, self, run_id, request_id)
 
     async def recall(
         self,
@@ -108,8 +111,8 @@ class MemorySession:
         Raises: SessionClosedError, SemanticUnavailableError, NamespaceTooLargeError.
         """
 
-        async def recalling(patience: Patience | None) -> Recall:
-            session = await self.ensure_open(patience=patience)
+        async def recalling(limit: Limit) -> Recall:
+            session = await self.ensure_open(limit)
             response = await self._calls.unary(
                 stated(
                     recall_service_pb2.ActiveRecallRequest,
@@ -121,12 +124,11 @@ class MemorySession:
                     include_surroundings=include_surroundings,
                 ),
                 recall_service_pb2.ActiveRecallResponse,
-                timeout=timeout,
-                patience=patience,
+                limit=limit,
             )
             return Recall.from_proto(session.binding.namespace, response)
 
-        found = await self._calls.guarded(on_unavailable or self._on_unavailable, recalling)
+        found = await self._calls.guarded(on_unavailable or self._on_unavailable, timeout, recalling)
         return Recall(namespace=self.namespace, error=found) if isinstance(found, MemoryUnavailableError) else found
 
     async def explain(
@@ -139,7 +141,8 @@ class MemorySession:
         timeout: float | None = None,
     ) -> Explanation:
         """Why a node is, or is not, among the hits of a recall in this session. Raises: NodeNotFoundError."""
-        session = await self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = await self.ensure_open(limit)
         request = stated(
             recall_service_pb2.ExplainRecallRequest,
             namespace=session.binding.namespace.to_proto(),
@@ -149,7 +152,7 @@ class MemorySession:
             filter=filter_to_proto(filter),
             mode=optional_number(RecallMode, mode, "mode"),
         )
-        response = await self._calls.unary(request, recall_service_pb2.ExplainRecallResponse, timeout=timeout)
+        response = await self._calls.unary(request, recall_service_pb2.ExplainRecallResponse, limit=limit)
         return Explanation.from_proto(response)
 
     async def rebind(
@@ -164,7 +167,8 @@ class MemorySession:
 
         Raises: BindingDriftError, if it is no longer bound to what this object (or the stated digest) says.
         """
-        session = await self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = await self.ensure_open(limit)
         request = stated(
             session_service_pb2.RebindSessionRequest,
             namespace=session.binding.namespace.to_proto(),
@@ -173,19 +177,20 @@ class MemorySession:
             expected_binding_digest=expected_binding_digest or session.binding_digest,
             policy=policy_to_proto(policy),
         )
-        response = await self._calls.unary(request, session_service_pb2.RebindSessionResponse, timeout=timeout)
+        response = await self._calls.unary(request, session_service_pb2.RebindSessionResponse, limit=limit)
         self._info = Session.from_proto(response.session)
         return self._info
 
     async def close(self, *, request_id: str | None = None, timeout: float | None = None) -> Session:
         """Close the session for ever, and end its runs. To merely stop using it, do nothing."""
-        session = await self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = await self.ensure_open(limit)
         request = stated(
             session_service_pb2.CloseSessionRequest,
             namespace=session.binding.namespace.to_proto(),
             request_id=request_id,
             session_id=session.session_id,
         )
-        response = await self._calls.unary(request, session_service_pb2.CloseSessionResponse, timeout=timeout)
+        response = await self._calls.unary(request, session_service_pb2.CloseSessionResponse, limit=limit)
         self._info = Session.from_proto(response.session)
         return self._info

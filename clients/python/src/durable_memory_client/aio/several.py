@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from typing import TypeVar
 
 from durable_memory_client.aio.calls import OnUnavailable
 from durable_memory_client.aio.run import MemoryRun
 from durable_memory_client.aio.transport import Thunk, gather
+from durable_memory_client.errors import MemoryServiceError
 from durable_memory_client.values.access import Admission, UseOutcome
 from durable_memory_client.values.enums import RecallMode
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.recall import Hit, MergedRecall, Recall, RecallFilter
+
+T = TypeVar("T")
 
 
 async def recall_all(
@@ -70,7 +74,7 @@ async def admit_all(
 
         return admit
 
-    admissions = await gather([admitting(run, share) for run, share in shares])
+    admissions = await _all([admitting(run, share) for run, share in shares])
     admitted = {id(hit) for admission in admissions for hit in admission.hits}
     return Admission(
         hits=tuple(hit for hit in wanted if id(hit) in admitted),
@@ -94,8 +98,17 @@ async def record_use_all(
 
         return record
 
-    outcomes = await gather([recording(run, share) for run, share in shares])
+    outcomes = await _all([recording(run, share) for run, share in shares])
     return [outcome for share in outcomes for outcome in share]
+
+
+async def _all(changes: Sequence[Thunk[T]]) -> list[T]:
+    try:
+        return await gather(changes)
+    except MemoryServiceError as error:
+        if len(changes) > 1:
+            error.definite = False  # of the whole: the others may have been done
+        raise
 
 
 def _shares(runs: Sequence[MemoryRun], hits: Sequence[Hit]) -> list[tuple[MemoryRun, list[Hit]]]:

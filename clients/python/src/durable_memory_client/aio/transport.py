@@ -6,25 +6,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from durable_memory_client.connection import Connection
+from durable_memory_client.failures import error_of_waiting
 from durable_memory_client.methods import Method
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-Lock = asyncio.Lock
 
 
 class Thunk(Protocol[T_co]):
     """Something to do later."""
 
     async def __call__(self) -> T_co: ...
+
+
+class Gate:
+    """Lets one in at a time."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def entered(self, seconds: float | None) -> AsyncIterator[None]:
+        """Wait for so many seconds at most; None: without end. Raises: DeadlineExceededError."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise error_of_waiting() from None
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 class Replies:
@@ -38,11 +58,10 @@ class Replies:
     async def read(self) -> Message | None:
         """The next message, or None at the end. Raises: grpc.RpcError, DecodeError."""
         try:
-            message: Any = await self._call.read()
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._cancelled and (task is None or not task.cancelling()):
-                # The call was cancelled by this object, not the task that reads it.
+            with _cancelled_by_its_task_alone():
+                message: Any = await self._call.read()
+        except grpc.RpcError:
+            if self._cancelled:
                 return None
             raise
         return None if message is grpc.aio.EOF else self._method.decode(message)
@@ -69,25 +88,27 @@ class Transport:
         if call is None:
             call = self._unary[method.path] = channel.unary_unary(method.path)
         encoded = method.encode(request)
-        return method.decode(await call(encoded, timeout=timeout, metadata=self._connection.headers()))
+        with _cancelled_by_its_task_alone():
+            return method.decode(await call(encoded, timeout=timeout, metadata=self._connection.headers()))
 
     async def upload(self, method: Method, requests: AsyncIterator[Message], timeout: float | None) -> Any:
         """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises."""
         start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self._open().stream_unary(method.path)
         call = start(timeout=timeout, metadata=self._connection.headers())
-        try:
-            async for request in requests:
-                await call.write(method.encode(request))
-            await call.done_writing()
-        except asyncio.InvalidStateError:
-            # The service has answered already; what it said follows.
-            pass
-        except grpc.RpcError:
-            raise
-        except BaseException:
-            call.cancel()
-            raise
-        return method.decode(await call)
+        with _cancelled_by_its_task_alone():
+            try:
+                async for request in requests:
+                    await call.write(method.encode(request))
+                await call.done_writing()
+            except asyncio.InvalidStateError:
+                # The service has answered already; what it said follows.
+                pass
+            except grpc.RpcError:
+                raise
+            except BaseException:
+                call.cancel()
+                raise
+            return method.decode(await call)
 
     async def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
         """Raises: ValueError for what cannot be sent."""
@@ -115,6 +136,20 @@ class Transport:
         if self._loop is not loop:
             raise RuntimeError("this client belongs to another event loop; make one client per loop")
         return self._channel
+
+
+@contextmanager
+def _cancelled_by_its_task_alone() -> Iterator[None]:
+    """A call that was cancelled otherwise has failed, as one whose client was closed: grpc would cancel its task."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise grpc.aio.AioRpcError(
+            grpc.StatusCode.CANCELLED, grpc.aio.Metadata(), grpc.aio.Metadata(), "the call was cancelled on this side"
+        ) from None
 
 
 async def each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:

@@ -24,7 +24,8 @@ class Watch(AsyncIterator[WatchedChange]):
     """An endless iterator of changes. Close it, or leave its block, to end it.
 
     `position` is the change token up to which everything has been read: keep it to go on from there another time.
-    It is None until the first message when the watch was not told where to start.
+    It is None until the first message when the watch was not told where to start. A read that is given up loses
+    nothing: the next one goes on from there.
     """
 
     def __init__(
@@ -85,7 +86,8 @@ class Watch(AsyncIterator[WatchedChange]):
         self._drop()
 
     async def _read(self) -> pb.WatchNamespaceResponse | None:
-        if self._stream is None:
+        stream = self._stream  # which another thread may end at any time
+        if stream is None:
             request = stated(
                 pb.WatchNamespaceRequest,
                 namespace=self._namespace.to_proto(),
@@ -93,14 +95,21 @@ class Watch(AsyncIterator[WatchedChange]):
                 history_id=self._history_id,
                 include_nodes=self._include_nodes,
             )
-            self._stream = await self._calls.stream(request, pb.WatchNamespaceResponse)
+            stream = self._stream = await self._calls.stream(request, pb.WatchNamespaceResponse)
+            if self._closed:  # meanwhile, and without a stream to end
+                self._drop()
+                return None
         try:
-            async for message in self._stream:
+            async for message in stream:
                 return message
         except MemoryServiceError:
             self._drop()
             if self._closed:
                 return None
+            raise
+        except BaseException:
+            # A reader that was cancelled takes its call along; the next one goes on from the position.
+            self._drop()
             raise
         self._drop()
         return None
@@ -117,7 +126,8 @@ class Watch(AsyncIterator[WatchedChange]):
         self._failures += 1
         retry = METHODS[pb.WatchNamespaceRequest].policy.retry
         assert isinstance(retry, RetryPolicy)
-        await sleep(retry.backoff(min(self._failures, _MAX_EXPONENT)))
+        asked = 0.0 if error is None or error.retry_after is None else error.retry_after
+        await sleep(max(retry.backoff(min(self._failures, _MAX_EXPONENT)), asked))
 
     def _heard(self, token: ChangeToken) -> None:
         if self._after is None:

@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 
+import grpc
 from google.protobuf.message import Message
 
-from durable_memory_client.errors import MemoryUnavailableError
+from durable_memory_client.call_policy import Limit
+from durable_memory_client.errors import MemoryServiceError, MemoryUnavailableError
 from durable_memory_client.failures import CALL_FAILURES, Attempted, error_of_call
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.methods import METHODS, Method
@@ -32,17 +34,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Guarded(Protocol[T_co]):
-    """Calls that the service may fail to answer; `patience` bounds each of them."""
+    """Calls that the service may fail to answer; `limit` bounds them all together."""
 
-    def __call__(self, patience: Patience | None) -> T_co: ...
+    def __call__(self, limit: Limit) -> T_co: ...
 
 
-class Patience:
-    """How long and how often a call may try when its caller can go on without it."""
-
-    def __init__(self, timeout: float = PATIENCE_SECONDS, attempts: int = _PATIENT_ATTEMPTS) -> None:
-        self.timeout = timeout
-        self.attempts = attempts
+def patient(timeout: float | None = None) -> Limit:
+    """The limit of a call whose caller can go on without it. `timeout`: in seconds; default: `PATIENCE_SECONDS`."""
+    return Limit(PATIENCE_SECONDS if timeout is None else timeout, _PATIENT_ATTEMPTS)
 
 
 class Calls:
@@ -59,32 +58,36 @@ class Calls:
         response_type: type[R],
         *,
         timeout: float | None = None,
-        patience: Patience | None = None,
+        limit: Limit | None = None,
     ) -> R:
         """Make a call. A change without a request id gets one, which all attempts share.
 
-        `timeout` is the deadline of all attempts together, in seconds; default: the RPC's.
+        `timeout` is the deadline of all attempts together, in seconds; default: the RPC's. `limit` stands for both
+        where the call is one of several steps.
 
         Raises: MemoryServiceError; ValueError for a request that cannot be encoded.
         """
         method = _method_of(request, response_type)
         request_id = _settled_request_id(request, method)
-        limit = timeout
         if limit is None:
-            limit = method.policy.timeout if patience is None else patience.timeout
-        ends_at = None if limit is None else time.monotonic() + limit
+            limit = Limit(method.policy.timeout if timeout is None else timeout)
         attempt = 0
+        before: MemoryServiceError | None = None
         while True:
             attempt += 1
             try:
-                response = self._transport.unary(method, request, _remaining(ends_at))
+                response = self._transport.unary(method, request, limit.left)
             except CALL_FAILURES as failed:
-                attempted = Attempted(method=method.name, request_id=request_id, attempts=attempt, unary=True)
-                error = error_of_call(failed, attempted)
-                delay = method.policy.delay(error, attempt, None if patience is None else patience.attempts)
-                if delay is None or (ends_at is not None and time.monotonic() + delay >= ends_at):
-                    raise error from failed
+                before = error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=attempt))
+                delay = method.policy.delay(before, attempt, limit.attempts)
+                if delay is None or not limit.outlasts(delay):
+                    raise before from failed
                 sleep(delay)
+            except Exception as unsent:
+                # The client was closed, or has no token any more: what became of the attempt before is still unknown.
+                if before is None:
+                    raise
+                raise before from unsent
             else:
                 self._outage = None
                 assert isinstance(response, response_type)
@@ -116,16 +119,26 @@ class Calls:
         limit = method.policy.timeout if timeout is None else timeout
         return Stream(attempted, self._transport.stream(method, request, limit), response_type)
 
-    def guarded(self, on_unavailable: OnUnavailable | None, calls: Guarded[T]) -> T | MemoryUnavailableError:
-        """Do `calls`. With "empty", an outage is returned instead of raised, soon, and at once while it lasts."""
+    def guarded(
+        self, on_unavailable: OnUnavailable | None, timeout: float | None, calls: Guarded[T]
+    ) -> T | MemoryUnavailableError:
+        """Do `calls`. With "empty", an outage is returned instead of raised, soon, and at once while it lasts.
+
+        `timeout` is the deadline of them all, in seconds; default: that of one call, and with "empty"
+        `PATIENCE_SECONDS`.
+        """
         if _checked(on_unavailable or self.on_unavailable) == "raise":
-            return calls(None)
-        if self._outage is not None and time.monotonic() < self._outage[0]:
-            return _of_nobodys_call(self._outage[1])
+            return calls(Limit.usual(timeout))
+        outage = self._outage  # which another thread may end at any time
+        if outage is not None and time.monotonic() < outage[0]:
+            return _of_nobodys_call(outage[1])
         try:
-            return calls(Patience())
+            return calls(patient(timeout))
         except MemoryUnavailableError as error:
-            self._outage = (time.monotonic() + OUTAGE_PAUSE_SECONDS, error)
+            hurried = timeout is not None and timeout < PATIENCE_SECONDS
+            # That a caller had less time than is usual, or waited for another call, says nothing about the service.
+            if error.attempts > 0 and not (hurried and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
+                self._outage = (time.monotonic() + OUTAGE_PAUSE_SECONDS, error)
             return error
 
 
@@ -185,10 +198,6 @@ def _settled_request_id(request: Message, method: Method) -> str | None:
         request_id = new_request_id()
         setattr(request, "request_id", request_id)  # noqa: B010
     return request_id
-
-
-def _remaining(ends_at: float | None) -> float | None:
-    return None if ends_at is None else max(0.0, ends_at - time.monotonic())
 
 
 def _checked(choice: OnUnavailable) -> OnUnavailable:

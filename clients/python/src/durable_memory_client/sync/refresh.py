@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
+from durable_memory_client.call_policy import Limit
 from durable_memory_client.errors import IncompleteStreamError, MemoryServiceError
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.methods import METHODS
@@ -21,7 +21,8 @@ class Refresh:
         receipt = memory.refresh_semantic_recall("assistant").wait(print)
 
     Only one that ends without an error is a refresh; `receipt` is known from then on. A lost connection is taken up
-    again by the retry policy of all calls, and vectors that were made are not made twice.
+    again by the retry policy of all calls, and vectors that were made are not made twice. Iterating it again asks for
+    the receipt of the same refresh; for another one, make another.
     """
 
     def __init__(self, calls: Calls, request: pb.RefreshSemanticRecallRequest, timeout: float | None) -> None:
@@ -33,27 +34,38 @@ class Refresh:
 
     def __iter__(self) -> Iterator[RefreshProgress]:
         policy = METHODS[type(self._request)].policy
-        ends_at = None if self._timeout is None else time.monotonic() + self._timeout
+        limit = Limit(self._timeout)
         attempt = 0
         self.receipt = None
+        before: MemoryServiceError | None = None
         while True:
             attempt += 1
-            left = None if ends_at is None else max(0.0, ends_at - time.monotonic())
-            stream = self._calls.stream(self._request, pb.RefreshSemanticRecallResponse, timeout=left, attempt=attempt)
+            receipt: RefreshReceipt | None = None
+            try:
+                stream = self._calls.stream(
+                    self._request, pb.RefreshSemanticRecallResponse, timeout=limit.left, attempt=attempt
+                )
+            except Exception as unsent:
+                # As in every call: what became of the attempt before is still unknown.
+                if before is None:
+                    raise
+                raise before from unsent
             try:
                 for message in stream:
                     if message.HasField("receipt"):
-                        self.receipt = RefreshReceipt.from_proto(message.receipt)
+                        receipt = RefreshReceipt.from_proto(message.receipt)
                     elif message.HasField("progress"):
                         yield RefreshProgress.from_proto(message.progress)
             except MemoryServiceError as error:
                 delay = policy.delay(error, attempt)
-                if delay is None or (ends_at is not None and time.monotonic() + delay >= ends_at):
+                if delay is None or not limit.outlasts(delay):
                     raise
+                before = error
                 sleep(delay)
             else:
-                if self.receipt is None:
+                if receipt is None:
                     raise IncompleteStreamError("the refresh ended before its receipt")
+                self.receipt = receipt
                 return
             finally:
                 stream.cancel()

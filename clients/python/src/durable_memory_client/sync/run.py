@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from durable_memory_client.errors import MemoryUnavailableError
+from durable_memory_client.call_policy import Limit
+from durable_memory_client.errors import IncompleteStreamError, MemoryServiceError, MemoryUnavailableError
 from durable_memory_client.identity import host_instance, new_request_id
-from durable_memory_client.sync.calls import Calls, OnUnavailable, Patience
-from durable_memory_client.sync.transport import Lock
+from durable_memory_client.sync.calls import Calls, OnUnavailable, patient
+from durable_memory_client.sync.transport import Gate
 from durable_memory_client.values.access import Admission, AdmissionOutcome, UseOutcome
 from durable_memory_client.values.citation import Citable, citation_of, revision_ref
 from durable_memory_client.values.enums import BeginRunOutcome, RecallMode
@@ -31,13 +32,13 @@ _log = logging.getLogger("durable_memory_client")
 class MemoryRun:
     """Recall, admit, record use. The run keeps track of context ids: each admission is one assembly of an input."""
 
-    def __init__(self, calls: Calls, session: MemorySession, run_id: str | None) -> None:
+    def __init__(self, calls: Calls, session: MemorySession, run_id: str | None, request_id: str | None) -> None:
         self._calls = calls
         self._session = session
         # Minted here and not by the service, so that evidence of this turn can name it even in an outage.
         self._run_id = run_id or new_request_id()
-        self._begin_request_id = new_request_id()
-        self._lock = Lock()
+        self._begin_request_id = request_id or new_request_id()
+        self._gate = Gate()  # of beginning, and of one assembly after the other
         self._info: Run | None = None
         self._context_id = ""
         self._admitted_in: dict[tuple[str, int], str] = {}
@@ -69,31 +70,36 @@ class MemoryRun:
         return self._context_id or self.info.context_id
 
     def __enter__(self) -> Self:
-        def beginning(patience: Patience | None) -> None:
-            self.begin(patience=patience)
+        def beginning(limit: Limit) -> None:
+            self._begun(limit)
 
-        self._calls.guarded(self._session.on_unavailable, beginning)
+        self._calls.guarded(self._session.on_unavailable, None, beginning)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._info is None:
+        if self._info is None or self._info.ended_at is not None:
             return
         try:
-            self.end(patience=Patience())
+            self._end(patient())
         except Exception as unended:  # noqa: BLE001 - nothing may take the place of the result of the work
             # The work of the block is done, or failed for its own reason; an idle run ends by itself.
             _log.warning("run %s was not ended: %s", self._info.run_id, unended)
 
-    def begin(self, *, timeout: float | None = None, patience: Patience | None = None) -> Run:
+    def begin(self, *, timeout: float | None = None) -> Run:
         """Begin the run unless it has begun. `with` does it.
 
         Raises: RunIdentityConflictError, if this process has a run with this id open already.
         """
-        with self._lock:
+        return self._begun(Limit.usual(timeout))
+
+    def _begun(self, limit: Limit) -> Run:
+        if self._info is not None:
+            return self._info  # without waiting for somebody else's assembly
+        with self._gate.entered(limit.left):
             if self._info is None:
-                session = self._session.ensure_open(patience=patience)
+                session = self._session.ensure_open(limit)
                 response = self._calls.unary(
                     stated(
                         session_service_pb2.BeginRunRequest,
@@ -104,16 +110,18 @@ class MemoryRun:
                         host_instance=host_instance(),
                     ),
                     session_service_pb2.BeginRunResponse,
-                    timeout=timeout,
-                    patience=patience,
+                    limit=limit,
                 )
-                self._info = Run.from_proto(response.run)
-                self._context_id = self._info.context_id
                 self.outcome = BeginRunOutcome.from_number(response.outcome)
+                self._context_id = response.run.context_id
+                self._info = Run.from_proto(response.run)
             return self._info
 
-    def end(self, *, timeout: float | None = None, patience: Patience | None = None) -> Run:
+    def end(self, *, timeout: float | None = None) -> Run:
         """End the run: this incarnation of it, never one that another process began. `with` does it."""
+        return self._end(Limit.usual(timeout))
+
+    def _end(self, limit: Limit) -> Run:
         run = self.info
         response = self._calls.unary(
             stated(
@@ -124,8 +132,7 @@ class MemoryRun:
                 incarnation=run.incarnation,
             ),
             session_service_pb2.EndRunResponse,
-            timeout=timeout,
-            patience=patience,
+            limit=limit,
         )
         self._info = Run.from_proto(response.run)
         return self._info
@@ -167,26 +174,22 @@ class MemoryRun:
                 context_id=self.context_id,
             )
 
-        def recalling(patience: Patience | None) -> Recall:
-            run = self.begin(patience=patience)
-            response = self._calls.unary(
-                request(run), recall_service_pb2.ActiveRecallResponse, timeout=timeout, patience=patience
-            )
+        def recalling(limit: Limit) -> Recall:
+            run = self._begun(limit)
+            response = self._calls.unary(request(run), recall_service_pb2.ActiveRecallResponse, limit=limit)
             return Recall.from_proto(self.namespace, response)
 
-        def recalling_admitted(patience: Patience | None) -> Recall:
-            run = self.begin(patience=patience)
+        def recalling_admitted(limit: Limit) -> Recall:
+            run = self._begun(limit)
             # One assembly after the other: each has the context id that the one before it returned.
-            with self._lock:
+            with self._gate.entered(limit.left):
                 context_id = self.context_id
-                response = self._calls.unary(
-                    request(run), recall_service_pb2.ActiveRecallResponse, timeout=timeout, patience=patience
-                )
+                response = self._calls.unary(request(run), recall_service_pb2.ActiveRecallResponse, limit=limit)
                 admissions = self._admissions(response.admissions, context_id, response.next_context_id)
             return Recall.from_proto(self.namespace, response, admissions=admissions, context_id=context_id)
 
         found = self._calls.guarded(
-            on_unavailable or self._session.on_unavailable, recalling_admitted if admit else recalling
+            on_unavailable or self._session.on_unavailable, timeout, recalling_admitted if admit else recalling
         )
         return Recall(namespace=self.namespace, error=found) if isinstance(found, MemoryUnavailableError) else found
 
@@ -202,15 +205,15 @@ class MemoryRun:
 
         Only what is still the current ACTIVE revision is admitted. What is refused must leave the input.
 
-        Raises: SessionClosedError, RunEndedError.
+        Raises: SessionClosedError, RunEndedError, IncompleteStreamError (the answer is not about each hit).
         """
         wanted = tuple(hits)
         if not wanted:
             return Admission()
 
-        def admitting(patience: Patience | None) -> Admission:
-            run = self.begin(patience=patience)
-            with self._lock:
+        def admitting(limit: Limit) -> Admission:
+            run = self._begun(limit)
+            with self._gate.entered(limit.left):
                 context_id = self.context_id
                 response = self._calls.unary(
                     stated(
@@ -222,9 +225,9 @@ class MemoryRun:
                         items=[recall_service_pb2.AdmissionItem(node_revision=revision_ref(hit)) for hit in wanted],
                     ),
                     recall_service_pb2.AdmitMemoriesResponse,
-                    timeout=timeout,
-                    patience=patience,
+                    limit=limit,
                 )
+                _check_complete(response.outcomes, wanted, "hits")
                 outcomes = self._admissions(response.outcomes, context_id, response.next_context_id)
             return Admission(
                 hits=tuple(hit for hit, outcome in zip(wanted, outcomes, strict=True) if outcome.admitted),
@@ -233,7 +236,7 @@ class MemoryRun:
                 change_token=ChangeToken.from_proto(response.change_token),
             )
 
-        admission = self._calls.guarded(on_unavailable or self._session.on_unavailable, admitting)
+        admission = self._calls.guarded(on_unavailable or self._session.on_unavailable, timeout, admitting)
         return Admission(error=admission) if isinstance(admission, MemoryUnavailableError) else admission
 
     def record_use(
@@ -248,7 +251,7 @@ class MemoryRun:
         Each use is recorded under the assembly that the memory was admitted to in this run, so a repetition counts
         once. Memories of several assemblies take one call each. Nothing used: no call.
 
-        Raises: SessionClosedError.
+        Raises: SessionClosedError, IncompleteStreamError (the answer is not about each use).
         """
         by_context: dict[str, list[tuple[int, Citable]]] = {}
         for place, cited in enumerate(used):
@@ -259,21 +262,25 @@ class MemoryRun:
             return []
         if request_id is not None and len(by_context) > 1:
             raise ValueError("memories of several assemblies take several calls, which cannot share one request id")
-        run = self.begin()
+        limit = Limit.usual(timeout)
+        run = self._begun(limit)
         outcomes: dict[int, UseOutcome] = {}
         for context_id, items in by_context.items():
-            response = self._calls.unary(
-                stated(
-                    recall_service_pb2.RecordUseRequest,
-                    namespace=self.namespace.to_proto(),
-                    request_id=request_id,
-                    session_id=run.session_id,
-                    context_id=context_id or self.context_id,
-                    items=[access_pb2.UseEvent(citation=citation_of(cited).to_proto()) for _, cited in items],
-                ),
-                recall_service_pb2.RecordUseResponse,
-                timeout=timeout,
+            request = stated(
+                recall_service_pb2.RecordUseRequest,
+                namespace=self.namespace.to_proto(),
+                request_id=request_id,
+                session_id=run.session_id,
+                context_id=context_id or self.context_id,
+                items=[access_pb2.UseEvent(citation=citation_of(cited).to_proto()) for _, cited in items],
             )
+            try:
+                response = self._calls.unary(request, recall_service_pb2.RecordUseResponse, limit=limit)
+            except MemoryServiceError as error:
+                if outcomes:
+                    error.definite = False  # of the whole, a part is recorded
+                raise
+            _check_complete(response.outcomes, items, "uses")
             for (place, _), outcome in zip(items, response.outcomes, strict=True):
                 outcomes[place] = UseOutcome.from_proto(outcome)
         return [outcomes[place] for place in sorted(outcomes)]
@@ -292,3 +299,8 @@ class MemoryRun:
                 self._admitted_in[revision.node_id, revision.revision] = context_id
         self._context_id = next_context_id
         return outcomes
+
+
+def _check_complete(outcomes: Sized, asked: Sized, what: str) -> None:
+    if len(outcomes) != len(asked):
+        raise IncompleteStreamError(f"{len(outcomes)} outcomes of {len(asked)} {what}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from durable_memory_client.call_policy import Limit
 from durable_memory_client.errors import MemoryUnavailableError
 from durable_memory_client.identity import new_request_id
-from durable_memory_client.sync.calls import Calls, OnUnavailable, Patience
+from durable_memory_client.sync.calls import Calls, OnUnavailable
 from durable_memory_client.sync.run import MemoryRun
-from durable_memory_client.sync.transport import Lock
+from durable_memory_client.sync.transport import Gate
 from durable_memory_client.values.enums import OpenSessionOutcome, RecallMode
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.recall import Explanation, Recall, RecallFilter, filter_to_proto
@@ -32,7 +33,7 @@ class MemorySession:
         self._calls = calls
         self._namespace = namespace
         self._on_unavailable = on_unavailable
-        self._lock = Lock()
+        self._gate = Gate()
         self._info: Session | None = None
         self._opening: session_service_pb2.OpenSessionRequest | None = None
         self.outcome: OpenSessionOutcome | None = None
@@ -68,31 +69,33 @@ class MemorySession:
     def open(self, *, timeout: float | None = None) -> None:
         """Open it unless it is open. With `on_unavailable="empty"` an outage is left to the next recall."""
 
-        def opening(patience: Patience | None) -> None:
-            self.ensure_open(timeout=timeout, patience=patience)
+        def opening(limit: Limit) -> None:
+            self.ensure_open(limit)
 
-        self._calls.guarded(self._on_unavailable, opening)
+        self._calls.guarded(self._on_unavailable, timeout, opening)
 
-    def ensure_open(self, *, timeout: float | None = None, patience: Patience | None = None) -> Session:
+    def ensure_open(self, limit: Limit) -> Session:
         """The open session. Raises: MemoryServiceError."""
-        with self._lock:
+        if self._info is not None:
+            return self._info
+        with self._gate.entered(limit.left):
             if self._info is None:
                 assert self._opening is not None
-                response = self._calls.unary(
-                    self._opening, session_service_pb2.OpenSessionResponse, timeout=timeout, patience=patience
-                )
-                self._info = Session.from_proto(response.session)
+                response = self._calls.unary(self._opening, session_service_pb2.OpenSessionResponse, limit=limit)
                 self.outcome = OpenSessionOutcome.from_number(response.outcome)
+                self._info = Session.from_proto(response.session)
             return self._info
 
-    def run(self, run_id: str | None = None) -> MemoryRun:
+    def run(self, run_id: str | None = None, *, request_id: str | None = None) -> MemoryRun:
         """A run: one turn, task or process of an agent. It begins and ends with the block:
 
             with session.run("turn-7") as run: ...
 
         A run id that another process left open is taken over. Without a `run_id` a new one is minted.
+
+        If the answer to its beginning was lost, begin it again with the same `run_id` and the error's `request_id`.
         """
-        return MemoryRun(self._calls, self, run_id)
+        return MemoryRun(self._calls, self, run_id, request_id)
 
     def recall(
         self,
@@ -109,8 +112,8 @@ class MemorySession:
         Raises: SessionClosedError, SemanticUnavailableError, NamespaceTooLargeError.
         """
 
-        def recalling(patience: Patience | None) -> Recall:
-            session = self.ensure_open(patience=patience)
+        def recalling(limit: Limit) -> Recall:
+            session = self.ensure_open(limit)
             response = self._calls.unary(
                 stated(
                     recall_service_pb2.ActiveRecallRequest,
@@ -122,12 +125,11 @@ class MemorySession:
                     include_surroundings=include_surroundings,
                 ),
                 recall_service_pb2.ActiveRecallResponse,
-                timeout=timeout,
-                patience=patience,
+                limit=limit,
             )
             return Recall.from_proto(session.binding.namespace, response)
 
-        found = self._calls.guarded(on_unavailable or self._on_unavailable, recalling)
+        found = self._calls.guarded(on_unavailable or self._on_unavailable, timeout, recalling)
         return Recall(namespace=self.namespace, error=found) if isinstance(found, MemoryUnavailableError) else found
 
     def explain(
@@ -140,7 +142,8 @@ class MemorySession:
         timeout: float | None = None,
     ) -> Explanation:
         """Why a node is, or is not, among the hits of a recall in this session. Raises: NodeNotFoundError."""
-        session = self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = self.ensure_open(limit)
         request = stated(
             recall_service_pb2.ExplainRecallRequest,
             namespace=session.binding.namespace.to_proto(),
@@ -150,7 +153,7 @@ class MemorySession:
             filter=filter_to_proto(filter),
             mode=optional_number(RecallMode, mode, "mode"),
         )
-        response = self._calls.unary(request, recall_service_pb2.ExplainRecallResponse, timeout=timeout)
+        response = self._calls.unary(request, recall_service_pb2.ExplainRecallResponse, limit=limit)
         return Explanation.from_proto(response)
 
     def rebind(
@@ -165,7 +168,8 @@ class MemorySession:
 
         Raises: BindingDriftError, if it is no longer bound to what this object (or the stated digest) says.
         """
-        session = self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = self.ensure_open(limit)
         request = stated(
             session_service_pb2.RebindSessionRequest,
             namespace=session.binding.namespace.to_proto(),
@@ -174,19 +178,20 @@ class MemorySession:
             expected_binding_digest=expected_binding_digest or session.binding_digest,
             policy=policy_to_proto(policy),
         )
-        response = self._calls.unary(request, session_service_pb2.RebindSessionResponse, timeout=timeout)
+        response = self._calls.unary(request, session_service_pb2.RebindSessionResponse, limit=limit)
         self._info = Session.from_proto(response.session)
         return self._info
 
     def close(self, *, request_id: str | None = None, timeout: float | None = None) -> Session:
         """Close the session for ever, and end its runs. To merely stop using it, do nothing."""
-        session = self.ensure_open()
+        limit = Limit.usual(timeout)
+        session = self.ensure_open(limit)
         request = stated(
             session_service_pb2.CloseSessionRequest,
             namespace=session.binding.namespace.to_proto(),
             request_id=request_id,
             session_id=session.session_id,
         )
-        response = self._calls.unary(request, session_service_pb2.CloseSessionResponse, timeout=timeout)
+        response = self._calls.unary(request, session_service_pb2.CloseSessionResponse, limit=limit)
         self._info = Session.from_proto(response.session)
         return self._info

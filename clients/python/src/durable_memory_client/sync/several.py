@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
+from typing import TypeVar
 
+from durable_memory_client.errors import MemoryServiceError
 from durable_memory_client.sync.calls import OnUnavailable
 from durable_memory_client.sync.run import MemoryRun
 from durable_memory_client.sync.transport import Thunk, gather
@@ -13,6 +15,8 @@ from durable_memory_client.values.access import Admission, UseOutcome
 from durable_memory_client.values.enums import RecallMode
 from durable_memory_client.values.namespace import Namespace
 from durable_memory_client.values.recall import Hit, MergedRecall, Recall, RecallFilter
+
+T = TypeVar("T")
 
 
 def recall_all(
@@ -71,7 +75,7 @@ def admit_all(
 
         return admit
 
-    admissions = gather([admitting(run, share) for run, share in shares])
+    admissions = _all([admitting(run, share) for run, share in shares])
     admitted = {id(hit) for admission in admissions for hit in admission.hits}
     return Admission(
         hits=tuple(hit for hit in wanted if id(hit) in admitted),
@@ -93,8 +97,17 @@ def record_use_all(runs: Sequence[MemoryRun], hits: Iterable[Hit], *, timeout: f
 
         return record
 
-    outcomes = gather([recording(run, share) for run, share in shares])
+    outcomes = _all([recording(run, share) for run, share in shares])
     return [outcome for share in outcomes for outcome in share]
+
+
+def _all(changes: Sequence[Thunk[T]]) -> list[T]:
+    try:
+        return gather(changes)
+    except MemoryServiceError as error:
+        if len(changes) > 1:
+            error.definite = False  # of the whole: the others may have been done
+        raise
 
 
 def _shares(runs: Sequence[MemoryRun], hits: Sequence[Hit]) -> list[tuple[MemoryRun, list[Hit]]]:

@@ -20,18 +20,21 @@ class Snapshot:
     `digest` at the end. Equal node state has an equal digest, in any store.
     """
 
+    namespace: Namespace | None
+    change_token: ChangeToken | None
+    statuses: tuple[NodeStatus, ...]
+    node_count: int | None
+    content_bytes: int | None
+    digest: str | None
+
     def __init__(self, calls: Calls, request: pb.SnapshotRequest, timeout: float | None) -> None:
         self._calls = calls
         self._request = request
         self._timeout = timeout
-        self.namespace: Namespace | None = None
-        self.change_token: ChangeToken | None = None
-        self.statuses: tuple[NodeStatus, ...] = ()
-        self.node_count: int | None = None
-        self.content_bytes: int | None = None
-        self.digest: str | None = None
+        self._forget()
 
     def __iter__(self) -> Iterator[Node]:
+        self._forget()
         stream = self._calls.stream(self._request, pb.SnapshotResponse, timeout=self._timeout)
         nodes = content_bytes = 0
         footer: pb.SnapshotFooter | None = None
@@ -63,6 +66,12 @@ class Snapshot:
     def all(self) -> list[Node]:
         """All nodes at once, complete."""
         return list(self)
+
+    def _forget(self) -> None:
+        """What an iteration before this one found is of another snapshot."""
+        self.namespace = self.change_token = None
+        self.statuses = ()
+        self.node_count = self.content_bytes = self.digest = None
 
     def _begin(self, header: pb.SnapshotHeader) -> None:
         self.namespace = Namespace.from_proto(header.namespace)

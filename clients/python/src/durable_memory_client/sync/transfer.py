@@ -53,7 +53,8 @@ class TransferCalls:
         """Take an export into this namespace, which must be empty and the exported one: all or nothing, verified.
 
         It is sent once, because `lines` can be read only once: after a lost connection, call again with the same
-        lines and the error's `request_id`.
+        lines and the error's `request_id`. No deadline interrupts `lines`, which may be read for a moment after the
+        call has failed.
 
         Raises: RevisionConflictError (the namespace is not empty), InvalidFieldError (the export is of another
         one), DataCorruptedError, NamespaceTooLargeError, ValueError (a line is not a record).

@@ -7,19 +7,21 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from durable_memory_client.connection import Connection
+from durable_memory_client.failures import error_of_waiting
 from durable_memory_client.methods import Method
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
-Lock = threading.Lock
+_CLOSED: Final = "this client is closed"
 
 
 class Thunk(Protocol[T_co]):
@@ -28,19 +30,43 @@ class Thunk(Protocol[T_co]):
     def __call__(self) -> T_co: ...
 
 
+class Gate:
+    """Lets one in at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def entered(self, seconds: float | None) -> Iterator[None]:
+        """Wait for so many seconds at most; None: without end. Raises: DeadlineExceededError."""
+        if not self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
+            raise error_of_waiting()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
 class Replies:
     """The messages of one streaming call, in order."""
 
     def __init__(self, method: Method, call: Any) -> None:
         self._method = method
         self._call = call
+        self._cancelled = False
 
     def read(self) -> Message | None:
         """The next message, or None at the end. Raises: grpc.RpcError, DecodeError."""
-        message: bytes | None = next(self._call, None)
+        try:
+            message: bytes | None = next(self._call, None)
+        except grpc.RpcError:
+            if self._cancelled:
+                return None
+            raise
         return None if message is None else self._method.decode(message)
 
     def cancel(self) -> None:
+        self._cancelled = True
         self._call.cancel()
 
 
@@ -57,11 +83,16 @@ class Transport:
     def unary(self, method: Method, request: Message, timeout: float | None) -> Any:
         """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent."""
         call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._open().unary_unary(method.path)
-        encoded = method.encode(request)
-        return method.decode(call(encoded, timeout=timeout, metadata=self._connection.headers()))
+        encoded, headers = method.encode(request), self._connection.headers()
+        with self._sending():
+            answer = call(encoded, timeout=timeout, metadata=headers)
+        return method.decode(answer)
 
     def upload(self, method: Method, requests: Iterator[Message], timeout: float | None) -> Any:
-        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises."""
+        """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises.
+
+        A deadline ends the call, and not a `requests` that blocks: grpc's thread waits for it then.
+        """
         call: grpc.StreamUnaryMultiCallable[bytes, bytes] = self._open().stream_unary(method.path)
         failures: list[BaseException] = []
 
@@ -73,8 +104,10 @@ class Transport:
                 failures.append(error)
                 raise
 
+        headers = self._connection.headers()
         try:
-            answer = call(guarded(), timeout=timeout, metadata=self._connection.headers())
+            with self._sending():
+                answer = call(guarded(), timeout=timeout, metadata=headers)
         except grpc.RpcError:
             if failures:
                 raise failures[0] from None
@@ -84,7 +117,9 @@ class Transport:
     def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
         """Raises: ValueError for what cannot be sent."""
         call: grpc.UnaryStreamMultiCallable[bytes, bytes] = self._open().unary_stream(method.path)
-        return Replies(method, call(method.encode(request), timeout=timeout, metadata=self._connection.headers()))
+        encoded, headers = method.encode(request), self._connection.headers()
+        with self._sending():
+            return Replies(method, call(encoded, timeout=timeout, metadata=headers))
 
     def close(self) -> None:
         with self._lock:
@@ -93,10 +128,20 @@ class Transport:
         if channel is not None and self._pid == os.getpid():
             channel.close()
 
+    @contextmanager
+    def _sending(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError:
+            # grpc's, for a channel that was closed since `_open` gave it.
+            if self._closed:
+                raise RuntimeError(_CLOSED) from None
+            raise
+
     def _open(self) -> grpc.Channel:
         with self._lock:
             if self._closed:
-                raise RuntimeError("this client is closed")
+                raise RuntimeError(_CLOSED)
             if self._channel is None or self._pid != os.getpid():
                 credentials, options = self._connection.credentials(), self._connection.channel_options()
                 self._channel = (

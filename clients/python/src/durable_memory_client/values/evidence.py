@@ -20,6 +20,8 @@ class Evidence:
     `uri`: names the source, 1..2,048 bytes, unique in its memory. As input exactly one of `body` (the source's raw
     bytes, up to 1 MiB) and `digest` (`sha256:` and 64 lower-case hexadecimal digits); what the service returns has
     the digest. `occurred_at`: when the source came to be; default: the time of the change.
+
+    Raises: ValueError for both a body and a digest.
     """
 
     uri: str
@@ -27,6 +29,10 @@ class Evidence:
     digest: str | None = None
     body: bytes | None = None
     occurred_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.body is not None and self.digest is not None:
+            raise ValueError("evidence has a body or a digest, and not both")
 
     @classmethod
     def session_turn(

@@ -25,8 +25,9 @@ def record_to_line(record: transfer_pb2.ExportRecord) -> str:
 def record_of_line(line: str) -> transfer_pb2.ExportRecord:
     """The inverse. Raises: ValueError, which never quotes the line."""
     try:
-        record = ParseDict(json.loads(line), transfer_pb2.ExportRecord())
-    except (ValueError, ParseError):
+        fields = json.loads(line)
+        record = ParseDict(fields if isinstance(fields, dict) else {}, transfer_pb2.ExportRecord())
+    except (ValueError, ParseError, RecursionError):
         record = transfer_pb2.ExportRecord()
     if record.WhichOneof("record") is None:
         raise ValueError("a line of the export is not a record")
