@@ -15,9 +15,10 @@ def ask_the_model(memories: str, said: str) -> str:
 
 
 async def chat_turn(memory: MemoryClient, said: str) -> str:
+    said = said.encode("utf-8", "replace").decode().replace("\0", " ")  # what no memory can hold
     session = await memory.open_session("assistant", max_results=5, on_unavailable="empty")
     async with session.run() as run:
-        found = render(await run.recall(said), max_bytes=4_000)
+        found = render(await run.recall(said) if any(map(str.isalnum, said)) else (), max_bytes=4_000)
         admission = await run.admit(found.hits)
         shown = render(admission.hits, max_bytes=4_000)
         answer = ask_the_model(shown.text, said)
@@ -25,7 +26,7 @@ async def chat_turn(memory: MemoryClient, said: str) -> str:
             await run.record_use(shown.cited(answer))
             await memory.propose(said, evidence=[run.evidence(said)])
         except MemoryUnavailableError as error:
-            print(f"nothing was kept of this turn: {error}", file=sys.stderr)
+            print(f"this turn may not have been kept: {error}", file=sys.stderr)
     return answer
 
 

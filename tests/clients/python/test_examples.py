@@ -31,10 +31,17 @@ async def test_what_one_turn_heard_the_next_one_remembers_once_it_is_activated(d
         assert (usage.admission_count, usage.use_count) == (1, 1)
 
 
+async def test_a_turn_that_nothing_can_be_looked_up_for_is_a_turn_too(durable_memory_client: MemoryClient):
+    async with durable_memory_client as memory:
+        assert await chat_turn(memory, "👍") == "You said: 👍"
+        assert await chat_turn(memory, "a half \ud83d and a \0") == "You said: a half ? and a  "
+        assert {node.content async for node in memory.list_candidates()} == {"👍", "a half ? and a  "}
+
+
 async def test_a_turn_without_memory_is_answered_all_the_same(capsys):
     async with MemoryClient(f"127.0.0.1:{free_port()}", tenant="demo", principal="user-1", scope="chat") as memory:
         assert await chat_turn(memory, "Hello?") == "You said: Hello?"
-    assert "nothing was kept of this turn" in capsys.readouterr().err
+    assert "this turn may not have been kept" in capsys.readouterr().err
 
 
 def test_the_example_runs_as_its_docstring_says(durable_memory_server: EmbeddedServer):
