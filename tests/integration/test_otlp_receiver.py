@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from durable_memory_client import MemoryClient
 from tests.conftest import StartServer
@@ -48,6 +50,14 @@ async def test_it_keeps_what_two_lives_of_a_server_counted_and_did(receiver: Otl
     assert active
     assert not receiver.metric_values("durable_memory.rpc.active_calls", instance="server-8")
     assert b"server-7" in receiver.raw_bytes
+
+
+async def test_what_has_come_in_is_in_the_file_while_more_comes(receiver: OtlpReceiver):
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(schema_url="of-this-test")])
+
+    receiver.take_traces(request)
+
+    assert receiver.raw_path.read_bytes() == request.SerializeToString()
 
 
 async def _remember(server: ServerProcess, count: int) -> None:

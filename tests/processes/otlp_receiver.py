@@ -79,7 +79,8 @@ class OtlpReceiver:
         self.raw_bytes_lost = 0
         self.port = 0
         self._raw_size = 0
-        self._raw = raw_path.open("ab")
+        # Without a buffer: who looks at the file while servers go on sees all that has come in.
+        self._raw = raw_path.open("ab", buffering=0)
         self._metrics: dict[str, deque[Measurement]] = {}
         self._histograms: dict[str, deque[Histogram]] = {}
         self._spans: deque[tuple[float, str, trace_pb2.Span]] = deque(maxlen=_KEPT_SPANS)
@@ -107,7 +108,6 @@ class OtlpReceiver:
     @property
     def raw_bytes(self) -> bytes:
         """Every message that came in, one after the other."""
-        self._raw.flush()
         return self.raw_path.read_bytes()
 
     @property
