@@ -10,10 +10,12 @@ from tests.qualification.report.bins import LatencyBin, Window, latency_bins, ri
 from tests.qualification.report.drawing import (
     LEFT,
     PLOT,
+    RIGHT,
     Along,
     bar,
     duration,
     figure,
+    fitted,
     nice_ceiling,
     number,
     path,
@@ -38,8 +40,6 @@ _MOST_LINES: Final = 8
 _DEFAULT_SCOPE: Final = "/default"
 _MOST_LINES_OF_ALL: Final = 60
 _LOOKS: Final = 4
-_ROOM: Final = 13
-"""Characters of a name at the end of a line."""
 _HOLE_BINS: Final = 3
 """Bins without an answer after which a latency's line is broken: nobody was answered."""
 
@@ -200,8 +200,7 @@ def _name_ends(picture: Picture, names: Sequence[tuple[float, str, str]], top: f
     free = top - 4
     for y, name, kind in sorted(names):
         at = max(y + 4, free + 11)
-        shown = name if len(name) <= _ROOM else name[: _ROOM - 1] + "…"
-        picture.parts.append(text(LEFT + PLOT + 6, at, shown, kind=kind))
+        picture.parts.append(fitted(LEFT + PLOT + 6, at, name, RIGHT - 10, kind=kind))
         free = at
 
 

@@ -12,11 +12,15 @@ from tests.qualification.report.bins import Window
 
 WIDTH: Final = 1300
 LEFT: Final = 300
-RIGHT: Final = 90
+RIGHT: Final = 120
 """Room for the names of lines at their ends."""
 PLOT: Final = WIDTH - LEFT - RIGHT
 CHARACTER: Final = 6.2
-"""How wide a character of a label is, about."""
+"""How wide a character of a label is at most, about."""
+_USUAL: Final = 5.6
+"""How wide it is on the average of a long name."""
+_NARROWEST: Final = 1.35
+"""How many characters may stand where one would."""
 
 Point = tuple[float, float]
 
@@ -46,11 +50,24 @@ def text(x: float, y: float, said: str, *, kind: str = "", anchor: str = "start"
     return f'<text x="{number(x)}" y="{number(y)}"{named}{at}>{escape(said)}</text>'
 
 
+def fitted(x: float, y: float, said: str, room: float, *, kind: str = "", anchor: str = "start") -> str:
+    """Text that is made narrower if it takes more room: on paper nobody can ask for what was cut off.
+
+    Only one that would get too narrow loses its end; its title has all of it.
+    """
+    fits = int(room / _USUAL)
+    if len(said) <= fits:
+        return text(x, y, said, kind=kind, anchor=anchor)
+    most = int(fits * _NARROWEST)
+    shown = said if len(said) <= most else said[: most - 1] + "…"
+    drawn = text(x, y, shown, kind=kind, anchor=anchor)
+    squeezed = drawn.replace(">", f' textLength="{number(room)}" lengthAdjust="spacingAndGlyphs">', 1)
+    return squeezed if shown == said else squeezed.replace("</text>", f"<title>{escape(said)}</title></text>")
+
+
 def name_of_line(y: float, said: str) -> str:
-    """To the left of a lane, with its end cut off if it is too long; its title has all of it."""
-    room = int((LEFT - 12) / CHARACTER)
-    shown = said if len(said) <= room else said[: room - 1] + "…"
-    return f'<text x="{LEFT - 8}" y="{number(y)}" text-anchor="end">{escape(shown)}<title>{escape(said)}</title></text>'
+    """To the left of a lane."""
+    return fitted(LEFT - 8, y, said, LEFT - 12, anchor="end")
 
 
 def bar(x: float, y: float, width: float, height: float, *, kind: str, title: str = "") -> str:

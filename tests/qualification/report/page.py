@@ -30,7 +30,8 @@ def page(report: Report) -> str:
         _header(report),
         _verdicts(report),
         _failures(report),
-        "<h2>The whole run</h2>",
+        '<h2>The whole run</h2><p class="dim">The figures of a shape show under the pointer; those of a row are in its '
+        "tables.</p>",
         f"<figure>{overview(report.timeline)}</figure>",
         *(_row(report, result) for result in report.results),
         _methods("Calls of the whole run", latency_by_method(report.timeline), level=2),
@@ -50,10 +51,11 @@ def _header(report: Report) -> str:
     said = ", ".join(f"{count} {_WORDS[verdict]}" for verdict, count in counts.items() if count)
     attempts = sum(map(total, report.results))
     faults = sum(sum(result.faults.values()) for result in report.results)
+    left_out = f" <b>{report.left_out}</b>" if report.left_out else ""
     return (
         f"<h1>Qualification of Durable Memory {_badge(report.verdict)}</h1>"
         f"<p>{said or 'nothing was tried'}; {attempts:,} operations under {faults:,} faults in "
-        f"{duration(report.seconds)}.</p>"
+        f"{duration(report.seconds)}.{left_out}</p>"
         f'<p class="dim">{report.started_at:%Y-%m-%d %H:%M} UTC, seed {report.seed}. Again: '
         f"<code>{escape(report.command)}</code></p>"
     )
@@ -63,12 +65,16 @@ def _verdicts(report: Report) -> str:
     rows = []
     for place, result in enumerate(report.results):
         worst = _worst(result)
-        faults = "<br>".join(f"{escape(name)} ×{count}" for name, count in result.faults.most_common())
+        faults = "<br>".join(f"{escape(_words(name))} ×{count}" for name, count in result.faults.most_common())
         doubts = unknown(result)
-        resolved = (
-            f"{result.operations.unknown_applied} applied, {result.operations.unknown_not_applied} not"
-            if result.operations.unknown_applied or result.operations.unknown_not_applied
-            else ""
+        resolved = ", ".join(
+            f"{count:,} {what}"
+            for count, what in (
+                (result.operations.unknown_applied, "applied"),
+                (result.operations.unknown_not_applied, "not"),
+                (result.operations.unknown_untold, "untold"),
+            )
+            if count
         )
         said = "".join(f"<b>{escape(value)}</b><small>{escape(name)}</small>" for name, value in worst)
         rows.append(
@@ -90,8 +96,9 @@ def _verdicts(report: Report) -> str:
     return (
         f'<h2>Verdicts</h2><div class="wide"><table class="whole"><thead>{head}</thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
-        '<p class="dim">An operation is one attempt of a call. Unknown: its caller could not know whether it had been '
-        "applied; under it, what became of these commands when they were sent again with the same request id.</p>"
+        '<p class="dim">An operation is one attempt of a call. Unknown: its caller got no answer that says what became '
+        "of it; under it, of how many commands the history shows that such an attempt had been applied, of how many "
+        "that none had, and of how many it does not tell, as they change no memory.</p>"
     )
 
 
@@ -103,7 +110,7 @@ def _worst(result: RowResult) -> Sequence[tuple[str, str]]:
         if kind.startswith(_WORST) and not isinstance(value, str):
             found[kind] = max(found.get(kind, (-math.inf, "")), (value, of))
     return [
-        (_words(kind.removeprefix(_WORST).removeprefix("_")) + (f": {of}" if of else ""), _figure(kind, value))
+        (_words(kind).removeprefix(_WORST).strip() + (f": {of}" if of else ""), _figure(kind, value))
         for kind, (value, of) in found.items()
     ]
 
@@ -145,7 +152,7 @@ def _row(report: Report, result: RowResult) -> str:
     beside = [
         _findings(result),
         _figures(report, result),
-        _counts("Faults", "fault", result.faults),
+        _counts("Faults", "fault", {_words(name): count for name, count in result.faults.items()}),
         _counts("Refused and unknown, by reason", "reason", result.operations.refusals),
         _distributions(result.distributions),
     ]
@@ -214,12 +221,11 @@ _HEADS: Final = "".join(f'<th class="number">{name}</th>' for name in ("count", 
 
 def _cells(one: Distribution) -> str:
     values = [
-        duration(value) if one.unit == "seconds" else f"{value:,.6g}"
+        duration(value) if one.unit == "seconds" else f"{value:,.6g} {escape(one.unit)}"
         for value in (one.p50, one.p90, one.p99, one.maximum)
     ]
-    unit = "" if one.unit == "seconds" else f" {escape(one.unit)}"
     cells = "".join(f'<td class="number">{value}</td>' for value in values)
-    return f'<td class="number">{one.count:,}{unit}</td>{cells}'
+    return f'<td class="number">{one.count:,}</td>{cells}'
 
 
 def _methods(title: str, methods: Mapping[str, Latencies], *, level: int) -> str:
@@ -272,7 +278,8 @@ def _not_shown(report: Report) -> str:
         for result in report.results
         if result.verdict is Verdict.SKIPPED
     ]
-    said = [*skipped, *(escape(report.shown(caveat)) for caveat in report.caveats)]
+    left_out = [report.left_out] if report.left_out else []
+    said = [*left_out, *skipped, *(escape(report.shown(caveat)) for caveat in report.caveats)]
     return f"<h2>What this run does not show</h2>{_list(said)}"
 
 
@@ -305,7 +312,8 @@ def _badge(verdict: Verdict) -> str:
 
 
 def _words(name: str) -> str:
-    return name.removesuffix(_SECONDS).replace("_", " ")
+    """A name for people: without the unit, as the value has one that suits it."""
+    return name.removesuffix(_SECONDS).replace("_seconds_", "_time_").replace("_", " ")
 
 
 def _figure(name: str, value: float | int | str) -> str:

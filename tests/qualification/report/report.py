@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 
 from tests.qualification.report.bins import latency_by_method
@@ -43,6 +44,8 @@ class Report:
     seconds: float = 0.0
     asked: Collection[int] | None = None
     """The rows that have to pass; None: all. The others may be skipped, but not fail."""
+    not_run: Sequence[int] = ()
+    """Rows of the table that nobody asked for, in order."""
     holds: Callable[[str], bool] = lambda text: False
 
     @property
@@ -56,6 +59,15 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         return Verdict.PASS if self.passed else Verdict.FAIL
+
+    @property
+    def left_out(self) -> str:
+        """Which rows were not run, as a sentence; nothing if all were."""
+        if not self.not_run:
+            return ""
+        if len(self.not_run) == 1:
+            return f"Row {self.not_run[0]} was not run."
+        return f"Rows {_stretches(self.not_run)} were not run."
 
     def shown(self, text: str) -> str:
         """The text as a report may say it: bounded, and withheld where it would tell content."""
@@ -75,6 +87,7 @@ class Report:
             "seconds": self.seconds,
             "machine": dict(self.machine),
             "versions": dict(self.versions),
+            "rows_not_run": list(self.not_run),
             "caveats": [self.shown(caveat) for caveat in self.caveats],
             "rows": [self._row(result) for result in self.results],
             "latency_by_method": {
@@ -122,6 +135,7 @@ class Report:
                 "unknown": unknown(result),
                 "unknown_applied": operations.unknown_applied,
                 "unknown_not_applied": operations.unknown_not_applied,
+                "unknown_untold": operations.unknown_untold,
             },
             "findings": [self._finding(finding) for finding in result.findings],
             "figures": {
@@ -155,6 +169,15 @@ def total(result: RowResult) -> int:
 def unknown(result: RowResult) -> int:
     """Attempts of unknown outcome."""
     return sum(count for (_, outcome), count in result.operations.attempts.items() if outcome == "unknown")
+
+
+def _stretches(numbers: Sequence[int]) -> str:
+    """`1 to 3, 5` for numbers in order."""
+    said = []
+    for _, stretch in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
+        first, *others = [number for _, number in stretch]
+        said.append(f"{first} to {others[-1]}" if others else str(first))
+    return ", ".join(said)
 
 
 def _rounded(value: Any) -> Any:

@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.qualification.report.bins import Window, latency_bins, risen, steps, whole
-from tests.qualification.report.drawing import duration, nice_ceiling, path, ticks
+from tests.qualification.report.drawing import duration, fitted, nice_ceiling, path, ticks
 from tests.qualification.report.page import page
 from tests.qualification.report.report import MOST_PROBLEMS, WITHHELD
-from tests.qualification.report.results import Finding
+from tests.qualification.report.results import Distribution, Finding
 from tests.qualification.report.sample import sample_report
 from tests.qualification.report.timeline import Event, Lane, Sample, Series, Timeline
 
@@ -111,6 +111,18 @@ def test_what_holds_content_is_withheld_everywhere():
         assert WITHHELD in said
 
 
+def test_a_unit_stands_behind_values_and_not_behind_their_number():
+    report = sample_report(seconds=30)
+    tokens = Distribution(unit="tokens", count=44, p50=17, p90=19, p99=298, maximum=1298)
+    seconds = Distribution(unit="seconds", count=40, p50=0.045, p90=0.055, p99=0.079, maximum=2.5)
+    report.results[0].distributions = {"tokens_per_call": tokens, "question": seconds}
+
+    cells = re.findall(r'<td class="number">([^<]*)</td>', page(report))
+
+    for row in (["44", "17 tokens", "19 tokens", "298 tokens", "1,298 tokens"], ["40", "45 ms", "55 ms", "79 ms"]):
+        assert row in [cells[at : at + len(row)] for at in range(len(cells))]
+
+
 def test_the_report_is_json_that_every_parser_takes():
     report = sample_report(seconds=30)
     report.results[0].figures["ratio"] = math.nan
@@ -139,7 +151,7 @@ def test_calls_are_counted_in_the_second_in_which_they_ended():
     bins = latency_bins(timeline, Window(100.0, 103.0))
 
     assert [dict(one.outcomes) for one in bins] == [{"ok": 2}, {}, {"unknown": 1}]
-    assert (bins[0].p50, bins[0].p99) == (0.03, 0.03)
+    assert (bins[0].p50, bins[0].p99) == (0.01, 0.03)
     assert math.isnan(bins[2].p50)
 
 
@@ -180,6 +192,22 @@ def test_axes_are_round():
         "600 s",
         "–",
     ]
+
+
+def test_a_name_is_made_narrower_before_its_end_is_cut_off():
+    short, longer, longest = (fitted(0, 0, "n" * length, 56.0) for length in (10, 13, 14))
+
+    assert "textLength" not in short
+    assert f'textLength="56" lengthAdjust="spacingAndGlyphs">{"n" * 13}</text>' in longer
+    assert f">{'n' * 12}…<title>{'n' * 14}</title></text>" in longest
+
+
+def test_on_paper_nothing_is_cut_off_or_dark(shown: str):
+    paper = shown.partition("@media print {")[2].partition("</style>")[0]
+
+    assert ".wide, figure { overflow: visible; }" in paper
+    assert "@media screen and (prefers-color-scheme: dark)" in shown
+    assert shown.count("prefers-color-scheme") == 1
 
 
 def test_a_line_is_broken_where_nothing_is_known():

@@ -8,6 +8,7 @@ from typing import Final
 from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
 from tests.qualification.checks.meaning import lost, misunderstood, several_identities, worse_ranks
 from tests.qualification.faults.processes import EmbeddingKilled, EveryServerKilled
+from tests.qualification.recorder.operations import Tally
 from tests.qualification.report.results import distribution
 from tests.qualification.report.timeline import Lane, Series
 from tests.qualification.scenarios.meanings import Meanings, indexed, inflict
@@ -24,7 +25,6 @@ class EmbeddingProvider:
         "an OpenAI-compatible server with a real model: identity recorded, latency and token distributions kept, "
         "recall rank of paraphrases kept"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster, result = stage.cluster, stage.result
@@ -32,7 +32,7 @@ class EmbeddingProvider:
         calls_before = len(cluster.embedding.tokens)
         async with cluster.client(f"{stage.prefix}provider") as client:
             session = await client.open_session(_SESSION, max_results=5)
-            meanings = Meanings(client)
+            meanings = Meanings(client, Tally(result.operations, stage.timeline))
             await meanings.remember()
             await indexed(client)
             await _identify(stage, client, session, seen, "at first")
@@ -61,7 +61,7 @@ class EmbeddingProvider:
             stage.found("paraphrases keep their rank", len(after), worse_ranks(before, after, meanings.right))
         tokens = cluster.embedding.tokens[calls_before:]
         stage.found("there is one identity", sum(map(len, seen.values())), several_identities(seen))
-        for name, values, unit in (("question", seconds + again, "s"), ("tokens_per_call", tokens, "token")):
+        for name, values, unit in (("question", seconds + again, "seconds"), ("tokens_per_call", tokens, "tokens")):
             measured = distribution(values, unit)
             if measured is not None:
                 result.distributions[name] = measured
@@ -96,7 +96,6 @@ async def _timed(stage: Stage, meanings: Meanings, session: MemorySession) -> tu
         answers |= await meanings.ask(session, RecallMode.SEMANTIC, [number])
         seconds.append(time.monotonic() - began)
         stage.timeline.sample(Series.EMBEDDING_SECONDS, seconds[-1], key="question")
-        stage.result.operations.attempts["ActiveRecall", "ok"] += 1
     return answers, seconds
 
 
