@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from durable_memory_client import MemoryClient, NodeStatus
+from durable_memory_client import Evidence, MemoryClient, NodeStatus
 from tests.conftest import StartServer
 from tests.processes.server import ServerProcess
 from tests.qualification.__main__ import main
+from tests.qualification.deployment import Deployment, Identity, clean_up
 from tests.qualification.report.pack import HYGIENE_OK, REPORT_JSON
+from tests.qualification.report.timeline import Timeline
+from tests.qualification.scenarios.table import BY_NUMBER
 
 _ROLES = ["reader", "writer", "activator", "operator", "administrator"]
 _TOKENS = {"acme": "token-of-acme-0123456789", "globex": "token-of-globex-0123456789"}
@@ -52,14 +55,21 @@ def test_what_may_be_tried_is_tried_and_the_rest_is_skipped_with_its_reason(serv
         **dict.fromkeys((1, 3, 4, 5, 6, 7, 8, 9, 11), "skipped"),
         **dict.fromkeys((0, 2, 10), "pass"),
     }
-    assert all(row["caveats"] for row in kept["rows"] if row["verdict"] == "skipped")
+    assert all(row["caveats"] for row in kept["rows"] if row["row"])
+    assert all(
+        (row["promise"] == BY_NUMBER[row["row"]].promise) is (row["verdict"] == "skipped")
+        for row in kept["rows"]
+        if row["row"]
+    )
+    for stated in ("--token-file", "--tenant acme", "--principal qualifier", "--other-tenant globex"):
+        assert stated in kept["command"]
     assert kept["rows"][0]["operations"]["total"] > 10
     assert (tmp_path / "out" / HYGIENE_OK).exists()
     assert any(caveat.startswith("Left in the deployment: 4 namespaces") for caveat in kept["caveats"])
-    asyncio.run(_nothing_is_active_in_the_scopes_of(kept["caveats"], server))
+    asyncio.run(_all_is_put_away_in_the_scopes_of(kept["caveats"], server))
 
 
-async def _nothing_is_active_in_the_scopes_of(caveats: list[str], server: ServerProcess) -> None:
+async def _all_is_put_away_in_the_scopes_of(caveats: list[str], server: ServerProcess) -> None:
     mark = next(word for caveat in caveats for word in caveat.split() if word.startswith("qualify-")).partition("-…")[0]
     for scope in ("use-a", "use-b", "race", "apart"):
         async with MemoryClient(
@@ -67,7 +77,39 @@ async def _nothing_is_active_in_the_scopes_of(caveats: list[str], server: Server
         ) as client:
             nodes = await client.snapshot().all()
             assert nodes
-            assert not [node for node in nodes if node.status is NodeStatus.ACTIVE]
+            assert not [node for node in nodes if node.status in (NodeStatus.ACTIVE, NodeStatus.CANDIDATE)]
+
+
+async def test_a_candidate_that_nobody_decided_about_is_rejected_at_the_end(server: ServerProcess):
+    identity = Identity(token=_TOKENS["acme"], tenant="acme", principal="qualifier")
+    deployment = Deployment(server.address, identity, timeline=Timeline())
+    async with deployment.client("", scope="left") as client:
+        await client.propose("Tea is served at four.", evidence=[Evidence.user_statement("chat:1", "It is.")])
+
+        left = await clean_up(deployment)
+
+        assert (left.rejected, left.failures) == (1, 0)
+        assert [node.status for node in await client.snapshot().all()] == [NodeStatus.TOMBSTONED]
+
+
+def test_nothing_is_taken_from_the_environment(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("DURABLE_MEMORY_TOKEN", _TOKENS["acme"])
+    monkeypatch.setenv("DURABLE_MEMORY_TENANT", "acme")
+
+    assert main(["--endpoint", server.address, "--minutes", "0.1", "--out", str(tmp_path / "out")]) == 1
+
+    assert "the deployment refuses: " in capsys.readouterr().out
+
+
+def test_another_tenant_that_is_not_named_is_its_tokens_own(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DURABLE_MEMORY_TENANT", "acme")
+    other = ["--other-token-file", str(tmp_path / "globex.token")]
+
+    assert _visit(server, tmp_path, "--minutes", "0.1", "--rows", "10", *other) == 0
 
 
 def test_a_row_that_was_asked_for_and_may_not_be_tried_is_no_pass(server: ServerProcess, tmp_path: Path):

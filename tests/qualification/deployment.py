@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import grpc
 
-from durable_memory_client import MemoryClient, MemoryServiceError, NodeStatus, Tls
+from durable_memory_client import Decision, MemoryClient, MemoryServiceError, NodeStatus, Tls
 from tests.qualification.checks import availability
 from tests.qualification.report.results import Finding, RowResult
 from tests.qualification.report.timeline import Timeline
@@ -131,15 +131,19 @@ async def _loaded(
         await traffic.check(found)
     result.operations.add(traffic.operations)
     result.distributions |= availability.latencies(traffic.history)
-    successes, ended = availability.writes(traffic.history), traffic.ended
+    successes, ended = availability.writes(traffic.histories), traffic.ended
     assert ended is not None
     result.figures["worst_seconds_without_writes"] = round(availability.worst_gap(successes, traffic.began, ended), 2)
 
 
 async def isolate(deployment: Deployment, result: RowResult) -> None:
-    """What one tenant has, the other can neither read nor change, whether it names the namespace or the ids in it."""
+    """What one tenant has, the other can neither read nor change, whether it names the namespace or the ids in it.
+
+    The identity states its tenant: without it, the other one would be at home.
+    """
     other = deployment.other
     assert other is not None
+    assert deployment.identity.tenant
     text = f"{deployment.canary} is of one tenant alone"
     scope = f"{deployment.mark}-apart"
     async with (
@@ -203,22 +207,27 @@ class Left:
     """What was put away, and what could not be."""
 
     retired: int = 0
+    rejected: int = 0
     closed: int = 0
     failures: int = 0
 
 
 async def clean_up(deployment: Deployment) -> Left:
-    """Retire every memory and close every session in the scopes that were used."""
+    """Retire every memory, reject every candidate and close every session in the scopes that were used."""
     left = Left()
+    decision = Decision.manual("qualification")
     for scope in deployment.scopes:
         async with deployment.connect(deployment.identity, scope) as client:
             try:
-                nodes = [node for node in await client.snapshot().all() if node.status is NodeStatus.ACTIVE]
+                nodes = await client.snapshot().all()
                 sessions = [one.session_id async for one in client.list_sessions() if one.closed_at is None]
             except MemoryServiceError:
                 left.failures += 1
                 continue
-            left.retired += await _each(left, (partial(client.retire, node) for node in nodes))
+            active = [node for node in nodes if node.status is NodeStatus.ACTIVE]
+            candidates = [node for node in nodes if node.status is NodeStatus.CANDIDATE]
+            left.retired += await _each(left, (partial(client.retire, node) for node in active))
+            left.rejected += await _each(left, (partial(client.reject, node, decision) for node in candidates))
             left.closed += await _each(left, (partial(client.close_session, one) for one in sessions))
     return left
 

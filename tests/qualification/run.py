@@ -25,6 +25,7 @@ from tests.qualification.scenarios.stage import Scenario, Stage
 from tests.qualification.scenarios.table import (
     BY_NUMBER,
     EXPLORING,
+    ROWS,
     MissingRowError,
     Row,
     regressions_of,
@@ -38,6 +39,8 @@ STANDARD_MINUTES: Final = 10.0
 LONG_MINUTES: Final = 12.0
 HYGIENE: Final = 11
 _LOG: Final = "run.log"
+_MOST_PROBLEMS: Final = 12
+"""Of the last look that are said at the terminal."""
 
 _SHARED: Final = 0.8
 """Of the time that is asked for, what scenarios are given to fill; the rest is for what they have to do anyway."""
@@ -70,6 +73,7 @@ class Run:
     """Does what was asked for, once.
 
     `rows` are numbers of the table, 0 among them for exploring; none: all rows, and exploring if there is time.
+    `command` is what does the same again, for the report.
     `service_root` is a folder with the package `durable_memory` for the servers, by default the tree's own.
     """
 
@@ -81,7 +85,7 @@ class Run:
         out: Path,
         service_root: Path | None = None,
         *,
-        command: str = "",
+        command: str,
         say: Callable[[str], None] = lambda line: None,
         open_cluster: OpenCluster | None = None,
         find: Callable[[Row], tuple[Scenario, Sequence[Scenario]]] | None = None,
@@ -95,7 +99,7 @@ class Run:
         self._find = find or _find
         self._open = open_cluster or _cluster_of(seed, service_root)
         self._stragglers: list[asyncio.Task[None]] = []
-        self._command = command or f"python -m tests.qualification --seed {seed} --minutes {minutes:g}"
+        self._command = command
 
     async def run(self) -> Report:
         """Run, and write the pack. Raises nothing for what went wrong: the report has it.
@@ -156,7 +160,7 @@ class Run:
             )
             await self._play(turn.scenario, stage, turn.deadline_seconds, report, stand)
             result.seconds = time.monotonic() - began
-            if result.error and not result.operations.attempts:
+            if result.error:
                 _count_calls(result, self._timeline, began)
             if stand.is_open:
                 await _see_healthy(stand, result)
@@ -238,6 +242,8 @@ async def _cancel_until_done(task: asyncio.Task[None]) -> None:
 async def conclude(report: Report, out: Path, traces: Traces, say: Callable[[str], None]) -> None:
     """Write the pack, look through it and all that was left, and say where it is and how to do it again."""
     report.seconds = time.monotonic() - report.timeline.began
+    tried = {result.row for result in report.results}
+    report.not_run = [row.number for row in ROWS if row.number not in tried]
     log = out / _LOG
     if log.exists():
         traces = traces | Traces(files=[log])
@@ -246,6 +252,13 @@ async def conclude(report: Report, out: Path, traces: Traces, say: Callable[[str
     if found.problems:
         _blame(report, found.problems)
         await asyncio.to_thread(write, out, report)
+        say(f"{found.files} files that are left were looked through, and hold what they must not:")
+        for problem in found.problems[:_MOST_PROBLEMS]:
+            say(f"      {report.shown(problem)}")
+        if len(found.problems) > _MOST_PROBLEMS:
+            say(f"      and {len(found.problems) - _MOST_PROBLEMS} more")
+    if report.left_out:
+        say(report.left_out)
     say(f"{report.verdict.upper()}: {out / REPORT_HTML}")
     if not report.passed:
         say(f"again: {report.command}")
@@ -282,7 +295,8 @@ def _count_calls(result: RowResult, timeline: Timeline, began: float) -> None:
     """What was done by the time at which a scenario broke down, which had not counted it yet."""
     for method, latencies in latency_by_method(timeline, Window(began, time.monotonic())).items():
         for outcome, count in latencies.outcomes.items():
-            result.operations.attempts[method, outcome] += count
+            counted = result.operations.attempts[method, outcome]
+            result.operations.attempts[method, outcome] = max(counted, count)
 
 
 async def _see_healthy(stand: Stand, result: RowResult) -> None:

@@ -128,6 +128,7 @@ def _left_by(cluster: Cluster) -> Mapping[str, Path]:
     """Everything that its processes have said, by the name that it is kept under."""
     named = {node.log: f"{node.name}.log" for node in cluster.postgres.nodes}
     named |= {node.log: f"{node.name}.log" for node in cluster.redis.nodes}
+    named |= {one.log: f"sentinel-{number}.log" for number, one in enumerate(cluster.redis.sentinels, start=1)}
     found = {named.get(path, path.name): path for path in cluster.logs}
     received = cluster.telemetry.raw_path
     return {**found, **({received.name: received} if received.is_file() else {})}

@@ -22,6 +22,7 @@ from tests.qualification.scenarios.table import ROWS, MissingRowError, Row
 
 _TOKEN = "a-token-of-this-run"
 _CANARY = "qabsolutelynowhere"
+_COMMAND = "python -m tests.qualification --seed 7"
 
 
 class _MadeUpCluster:
@@ -33,7 +34,7 @@ class _MadeUpCluster:
         self.secrets = [_TOKEN]
         self.canary = _CANARY
         self.servers: list[Any] = []
-        self.postgres = self.redis = SimpleNamespace(nodes=())
+        self.postgres = self.redis = SimpleNamespace(nodes=(), sentinels=())
         self.telemetry = SimpleNamespace(raw_path=folder / "otlp.bin")
         self.broken = False
         self.ended = False
@@ -63,8 +64,6 @@ class _Clusters:
 
 
 class _Played:
-    needs_faults = True
-
     def __init__(self, row: int, play: Callable[[Stage], Any], name: str = "played") -> None:
         self.row = row
         self.name = name
@@ -100,7 +99,7 @@ def _run(
             raise found
         return _Played(row.number, found), tuple(plays.get("regressions", ()))
 
-    return Run(7, minutes, rows, out, open_cluster=clusters, find=find, say=say)
+    return Run(7, minutes, rows, out, command=_COMMAND, open_cluster=clusters, find=find, say=say)
 
 
 async def test_a_run_passes_when_all_rows_do_and_leaves_a_pack_that_says_so(tmp_path: Path, clusters: _Clusters):
@@ -118,10 +117,23 @@ async def test_a_run_passes_when_all_rows_do_and_leaves_a_pack_that_says_so(tmp_
     for name in (REPORT_JSON, REPORT_HTML):
         content = (tmp_path / name).read_bytes()
         assert manifest[name] == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    assert kept["rows_not_run"] == []
     assert (tmp_path / HYGIENE_OK).exists()
     assert [line.split()[0] for line in said[:-1]] == ["PASS"] * len(ROWS)
     assert said[-1].endswith(REPORT_HTML)
     assert [cluster.ended for cluster in clusters.opened] == [True]
+
+
+async def test_a_run_of_some_rows_says_which_were_not_run(tmp_path: Path, clusters: _Clusters):
+    said: list[str] = []
+
+    report = await _run(tmp_path, clusters, 1, 2, 5, 11, say=said.append).run()
+
+    assert report.passed
+    sentence = "Rows 3 to 4, 6 to 10 were not run."
+    assert sentence in said
+    assert json.loads((tmp_path / REPORT_JSON).read_text())["rows_not_run"] == [3, 4, 6, 7, 8, 9, 10]
+    assert (tmp_path / REPORT_HTML).read_text().count(sentence) == 2
 
 
 async def test_every_row_has_its_own_chance_prefix_and_share_of_the_time(tmp_path: Path, clusters: _Clusters):
@@ -156,7 +168,7 @@ async def test_what_a_scenario_raises_fails_its_row_and_the_others_go_on(tmp_pat
     assert report.results[0].operations.attempts == {("Recall", "unknown"): 1}
     assert "in breaks" in (tmp_path / "run.log").read_text()
     assert "Traceback" not in (tmp_path / REPORT_JSON).read_text()
-    assert said[-1].startswith("again: python -m tests.qualification --seed 7")
+    assert said[-1] == f"again: {_COMMAND}"
 
 
 async def test_a_row_without_a_scenario_fails(tmp_path: Path, clusters: _Clusters):
@@ -247,7 +259,10 @@ async def test_a_cluster_that_does_not_start_fails_every_row(tmp_path: Path):
     def refuses(folder: Path, timeline: Timeline, number: int) -> Any:
         raise OSError("no PostgreSQL here")
 
-    report = await Run(1, 1, (1, 2), tmp_path, open_cluster=refuses, find=lambda row: (_Played(1, _passes), ())).run()
+    def find(row: Row) -> tuple[Scenario, Sequence[Scenario]]:
+        return _Played(row.number, _passes), ()
+
+    report = await Run(1, 1, (1, 2), tmp_path, command=_COMMAND, open_cluster=refuses, find=find).run()
 
     assert [result.error for result in report.results] == [
         "the cluster does not start: OSError: no PostgreSQL here"
@@ -289,11 +304,13 @@ async def test_a_leak_in_a_log_fails_hygiene_and_leaves_the_pack_without_its_mar
         with (cast(Any, stage.cluster).folder / "server-0.log").open("a") as log:
             log.write(f"authorization: {planted}\n")
 
-    report = await _run(tmp_path, clusters, 1, 11, row_1=leaks).run()
+    said: list[str] = []
+    report = await _run(tmp_path, clusters, 1, 11, say=said.append, row_1=leaks).run()
 
     assert [result.verdict for result in report.results] == [Verdict.PASS, Verdict.FAIL]
     assert not (tmp_path / HYGIENE_OK).exists()
     assert json.loads((tmp_path / REPORT_JSON).read_text())["verdict"] == "fail"
+    assert any("server-0.log: " in line and planted not in line for line in said)
 
 
 async def test_a_report_withholds_problems_that_would_tell_a_text(tmp_path: Path, clusters: _Clusters):

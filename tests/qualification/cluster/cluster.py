@@ -68,7 +68,7 @@ class Cluster:
         self.folder = folder
         self.service_root = service_root
         self.further_logs: list[Path] = []
-        """Of servers that a scenario starts beside those of the cluster: they are kept and scanned with the others."""
+        """Of processes that a scenario starts beside the cluster's own: they are kept and scanned with the others."""
         self.timeline = timeline
         self.credentials = Credentials(folder / "credentials.json")
         letters = random.Random(f"canary/{seed}").choices(string.ascii_lowercase, k=_CANARY_LETTERS)
@@ -169,6 +169,7 @@ class Cluster:
             *(self.envoy.log, self.folder / "embedding.log"),
             *(node.log for node in self.postgres.nodes),
             *(node.log for node in self.redis.nodes),
+            *(sentinel.log for sentinel in self.redis.sentinels),
             *self.further_logs,
         ]
         return [log for log in own if log.exists()]

@@ -62,7 +62,8 @@ async def _caught(bug: PlantedBug, seed: int, out: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="durable-memory-mutant-") as folder:
         root = planted(bug, Path(folder))
         minutes = _MINUTES_OF_A_ROW * len(bug.rows)
-        report = await Run(seed, minutes, bug.rows, out, service_root=root).run()
+        command = f"python -m tests.qualification.mutants {bug.name} --seed {seed}"
+        report = await Run(seed, minutes, bug.rows, out, root, command=command).run()
     return [line for result in report.results if result.row in bug.rows for line in _said(bug, result)]
 
 

@@ -97,7 +97,6 @@ class ConcurrentWriters:
         "N processes on M replicas against one partition: exactly one CAS winner per revision, nobody's records lost, "
         "revisions rise by one per publication"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster = stage.cluster
@@ -107,6 +106,7 @@ class ConcurrentWriters:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="durable-memory-writers-")))
             observer = await stack.enter_async_context(LeaseObserver(nodes, stage.timeline))
             course = _Course(stage, place, _workers(stage, place, folder))
+            cluster.further_logs += [worker.log for worker in course.workers]
             calls_before = await asyncio.to_thread(cluster.envoy.calls_by_port)
             with ExitStack() as processes:
                 for worker in course.workers:
@@ -128,6 +128,7 @@ def _workers(stage: Stage, place: IndexedPlace, folder: Path) -> list[WorkerProc
     return [
         WorkerProcess(
             folder,
+            logs=stage.cluster.folder,
             address=stage.cluster.address,
             token=stage.cluster.token(place.tenant),
             canary=stage.cluster.canary,

@@ -43,7 +43,6 @@ class Hygiene:
     row = 11
     name = "hygiene"
     promise = "reports, logs, metrics and spans hold no credential and no memory or query text"
-    needs_faults = False
 
     async def run(self, stage: Stage) -> None:
         stage.result.caveats += _CAVEATS
@@ -53,7 +52,7 @@ class Hygiene:
         traces = stage.traces() | Traces(forbidden=told.forbidden)
         found = await asyncio.to_thread(scan, traces)
         _judge(stage, found, traces)
-        stage.found("no error tells its caller another's token or text", told.answers, told.repeated())
+        stage.found("no error repeats what was sent", len(told.refusals), told.repeated())
 
 
 def _judge(stage: Stage, found: Scanned, traces: Traces) -> None:
@@ -108,7 +107,7 @@ class _Told:
     stage: Stage
     forbidden: Forbidden = field(default_factory=Forbidden)
     refusals: list[str] = field(default_factory=list)
-    answers: int = 0
+    """What the service said. What the client refuses by itself is said to nobody else."""
 
     async def everything(self) -> None:
         cluster, rng = self.stage.cluster, self.stage.rng
@@ -166,7 +165,8 @@ class _Told:
         try:
             await call
         except (MemoryServiceError, ValueError) as error:
-            self.refusals.append(str(error) if isinstance(error, MemoryServiceError) else "")
+            if isinstance(error, MemoryServiceError):
+                self.refusals.append(str(error))
             self._count("refused", 1)
         else:
             self._count("ok", 1)
@@ -178,7 +178,6 @@ class _Told:
         return [f"{found} of {len(self.refusals)} refusals repeat what was sent"] if found else []
 
     def _count(self, outcome: str, times: int) -> None:
-        self.answers += times
         self.stage.result.operations.attempts["various", outcome] += times
 
 

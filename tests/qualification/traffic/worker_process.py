@@ -26,7 +26,8 @@ _END_SECONDS = 60.0
 
 
 class WorkerProcess:
-    """One worker, from `start` on for `seconds`. Its journal is `<name>.jsonl` in `folder`; `name` is its alone.
+    """One worker, from `start` on for `seconds`. Its journal is `<name>.jsonl` in `folder`, its log `<name>.log` in
+    `logs`; `name` is its alone.
 
     `address` may be the way to all servers or to one of them. `resume` are the journals of workers before it, whose
     sessions it goes on with.
@@ -36,6 +37,7 @@ class WorkerProcess:
         self,
         folder: Path,
         *,
+        logs: Path,
         address: str,
         token: str,
         canary: str,
@@ -51,7 +53,7 @@ class WorkerProcess:
     ) -> None:
         self.name = name
         self.journal = folder / f"{name}.jsonl"
-        self._log = folder / f"{name}.log"
+        self.log = logs / f"{name}.log"
         secret, word = folder / f"{name}.token", folder / f"{name}.word"
         for path, content in ((secret, token), (word, canary)):
             path.touch(mode=0o600)
@@ -89,7 +91,7 @@ class WorkerProcess:
     def start(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}
         environment["PYTHONPATH"] = os.pathsep.join(map(str, _SOURCE_ROOTS))
-        self._child = Child(self._argv, log=self._log, env=environment, cwd=_ROOT)
+        self._child = Child(self._argv, log=self.log, env=environment, cwd=_ROOT)
 
     def kill9(self) -> None:
         """Pull the plug; what it did until then is in its journal. Idempotent."""
