@@ -42,7 +42,11 @@ def qualify(
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(metavar="ROWS", help="Some rows only, as 1,4 or 2-5 or exploratory", show_default=False),
+        typer.Option(
+            metavar="ROWS",
+            help="Some rows only, as 1,4 or 2-5 or exploratory; of a deployment, 2,10,use",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -74,7 +78,11 @@ def qualify(
     ] = None,
     other_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A token of another tenant, for the row about isolation", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="A token of another tenant, for the row about isolation; needs --tenant",
+            show_default=False,
+        ),
     ] = None,
     other_tenant: Annotated[
         str | None, typer.Option(metavar="NAME", help="That tenant [default: that token's]", show_default=False)
