@@ -305,7 +305,7 @@ class Application:
     async def _store_answers(self) -> bool:
         try:
             await self._store.check()
-            # Replicas rotate the keys in the store; a probe is when this one notices.
+            # Replaced now and then, by whichever replica finds that due; a probe is when the others notice.
             self._page_tokens.use_keys(await self._store.page_token_keys())
         except DomainError:
             return False

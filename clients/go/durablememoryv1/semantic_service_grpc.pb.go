@@ -78,7 +78,8 @@ type SemanticServiceClient interface {
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	GetIndexStatus(ctx context.Context, in *GetIndexStatusRequest, opts ...grpc.CallOption) (*GetIndexStatusResponse, error)
-	// Lists the receipts of the index, newest first. Needs the reader role.
+	// Lists the receipts of the index, newest first: the last 1,000 are kept. Needs
+	// the reader role.
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	ListReceipts(ctx context.Context, in *ListReceiptsRequest, opts ...grpc.CallOption) (*ListReceiptsResponse, error)
@@ -230,7 +231,8 @@ type SemanticServiceServer interface {
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	GetIndexStatus(context.Context, *GetIndexStatusRequest) (*GetIndexStatusResponse, error)
-	// Lists the receipts of the index, newest first. Needs the reader role.
+	// Lists the receipts of the index, newest first: the last 1,000 are kept. Needs
+	// the reader role.
 	//
 	// Reasons: SEMANTIC_UNAVAILABLE.
 	ListReceipts(context.Context, *ListReceiptsRequest) (*ListReceiptsResponse, error)

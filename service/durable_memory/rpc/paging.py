@@ -33,7 +33,7 @@ class PageTokens:
     the filters: with any of them changed it is refused. The state is readable by its holder: put into it only what
     the page itself shows, such as the last id.
 
-    The keys live in the store, shared by all replicas: the newest signs, and any verifies.
+    The keys live in the store, shared by all replicas: the first signs, and any verifies.
     """
 
     def __init__(self, clock: Clock, keys: Sequence[bytes] = ()) -> None:
@@ -41,7 +41,7 @@ class PageTokens:
         self._keys = tuple(keys)
 
     def use_keys(self, keys: Sequence[bytes]) -> None:
-        """Take the keys from the store, newest first: once it is open, and whenever they may have changed."""
+        """Take the keys of the store: once it is open, and whenever they may have changed."""
         self._keys = tuple(keys)
 
     def encode(self, method: str, namespace_key: bytes, request: Message, state: JsonObject) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.ports.semantic_records import RefreshWork
+from durable_memory.ports.semantic_records import RECEIPTS_KEPT, RefreshWork
 from tests.conformance.semantic_records.samples import intent, receipt
 from tests.conformance.semantic_records.samples import partition as partition_of
 
@@ -156,3 +156,15 @@ async def test_a_receipt_of_another_generation_is_a_defect(records, partition, n
         await records.write_receipt(partition, receipt(partition_of(namespace, other_generation), 1))
     assert refusal.value.reason is Reason.INTERNAL
     assert await records.last_receipt(partition) is None
+
+
+async def test_the_newest_thousand_receipts_are_kept_of_each_partition(records, partition, other_generation):
+    assert await records.record_fence(partition, 1)
+    other = partition_of(partition.namespace, other_generation)
+    assert await records.record_fence(other, 1)
+    await records.write_receipt(other, receipt(other, 1))
+    for number in range(RECEIPTS_KEPT + 3):
+        await records.write_receipt(partition, receipt(partition, 1, source_revision=number))
+    kept = await records.list_receipts(partition, before=None, limit=2 * RECEIPTS_KEPT)
+    assert [item.source_revision for item in kept] == list(range(RECEIPTS_KEPT + 2, 2, -1))
+    assert await records.last_receipt(other) == receipt(other, 1)

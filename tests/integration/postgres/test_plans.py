@@ -30,6 +30,7 @@ _SMALL = {"schema_migration", "page_token_key", "store", "served_generation"}
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "schema_version": (),
     "page_token_keys": (),
+    "forget_page_token_keys": (),
     "heads": ([_KEY, hashlib.sha256(b"1").digest()],),
     "find_head": (_KEY,),
     "lock_namespace": (_KEY,),
@@ -70,6 +71,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "lock_partition": (_KEY, _BOUND),
     "pending_intent": (_KEY, _BOUND),
     "settle_receipt": (_KEY, _BOUND, 70, 1, 0),
+    "forget_receipts": (_KEY, _BOUND),
     "list_receipts": (_KEY, _BOUND, 50, 1, 0, 10),
     "find_schedule": (_KEY, _BOUND),
     "add_run": (_KEY, _BOUND, _NOW, _NOW, 1, "", 1, 1),

@@ -33,6 +33,7 @@ OF_THE_SERVER = {
     "add_store",
     "page_token_keys",
     "add_page_token_key",
+    "forget_page_token_keys",
     "served_generation",
     "record_generation",
 }

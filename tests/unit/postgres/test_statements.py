@@ -37,6 +37,6 @@ def test_every_statement_about_a_namespace_names_it():
     without = {name for name, text in STATEMENTS.items() if "namespace_key" not in text}
     assert without == {
         "server", "server_role", "schema_migrations", "schema_version", "page_token_keys", "lock_page_token_keys",
-        "mint_page_token_key", "vouch", "notify", "own_session", "session_is_executing",
+        "mint_page_token_key", "forget_page_token_keys", "vouch", "notify", "own_session", "session_is_executing",
         "served_generation", "record_generation",
     }  # fmt: skip

@@ -17,6 +17,7 @@ from durable_memory.domain.semantic.generation import Generation, Partition
 from durable_memory.domain.semantic.refusals import lease_fenced
 from durable_memory.domain.session import SessionState
 from durable_memory.ports.semantic_records import (
+    RECEIPTS_KEPT,
     RUNS_KEPT,
     DueRefresh,
     Intent,
@@ -101,6 +102,7 @@ class MemorySemanticRecords:
         if all(held.position != receipt.position for held in kept.receipts):
             kept.receipts.append(receipt)
             kept.receipts.sort(key=lambda held: held.position)
+            del kept.receipts[:-RECEIPTS_KEPT]
         if kept.receipts[-1].position == receipt.position:
             kept.intent = None
 

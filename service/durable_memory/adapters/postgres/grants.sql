@@ -1,9 +1,11 @@
--- Least privilege for the role that the service connects as. Run once, as the owner of the schema, after `migrate`:
+-- Least privilege for the role that the service connects as. Run as the owner of the schema, after every `migrate` that
+-- applied something: new tables have no grants. Repeating it changes nothing.
 --
 --     psql "$OWNER_DSN" -v role=durable_memory_service -f grants.sql
 --
 -- The role can add, and change what is meant to change. It cannot rewrite a committed revision, a change set, a
--- context, an event, a receipt or a cached vector, and it cannot delete. Migrations are for the owner.
+-- context, an event, a receipt or a cached vector, and it can delete nothing but old receipts and keys of page tokens.
+-- Migrations are for the owner.
 
 GRANT USAGE ON SCHEMA durable_memory TO :"role";
 GRANT SELECT ON ALL TABLES IN SCHEMA durable_memory TO :"role";
@@ -21,5 +23,6 @@ GRANT UPDATE ON
     durable_memory.refresh_intent, durable_memory.refresh_run, durable_memory.refresh_schedule,
     durable_memory.served_generation
 TO :"role";
+GRANT DELETE ON durable_memory.refresh_receipt, durable_memory.page_token_key TO :"role";
 GRANT UPDATE (valid_to) ON durable_memory.node_revision TO :"role";
 GRANT UPDATE (result, namespace_revision) ON durable_memory.request TO :"role";

@@ -97,6 +97,7 @@ class PostgresSemanticRecords:
             await _require_highest(transaction, partition, receipt.fence)
             await transaction.execute("add_receipt", *_named(partition), *columns.values())
             await transaction.execute("settle_receipt", *_named(partition), *receipt.position)
+            await transaction.execute("forget_receipts", *_named(partition))
 
         await self._store.write_beside(work)
 

@@ -94,11 +94,12 @@ class PostgresStore(Reading):
 
     async def page_token_keys(self) -> Sequence[bytes]:
         keys = await self.fetch("page_token_keys")
-        if not keys:
+        if all(row["due"] for row in keys):
             with domain_errors():
                 async with write_transaction(self._writers, self._stall, self._settings) as transaction:
                     await transaction.execute("lock_page_token_keys")
                     await transaction.execute("mint_page_token_key", bytes.fromhex(self._ids.random_hex(32)))
+                    await transaction.execute("forget_page_token_keys")
                     keys = await transaction.fetch("page_token_keys")
                     await transaction.commit()
         return [row["secret"] for row in keys]

@@ -29,6 +29,13 @@ READERS: Final = 4
 T = TypeVar("T")
 
 
+def renew_page_token_keys(writer: sqlite3.Connection, ids: Ids) -> None:
+    """Mint a key when one is due, and forget what no token is signed with any more."""
+    if all(row["due"] for row in fetch(writer, "page_token_keys", {})):
+        run(writer, "add_page_token_key", {"key": bytes.fromhex(ids.random_hex(32))})
+        run(writer, "forget_page_token_keys", {})
+
+
 class Database:
     """Opened and closed by the writer's thread, which alone uses `writer`; `read` is for the threads of `readers`."""
 
@@ -104,8 +111,7 @@ class Database:
         migrate(self.writer)
         self.writer.execute(SQL["begin_write"])
         run(self.writer, "add_store", {"history_id": self._ids.random_hex(16)})
-        if not fetch(self.writer, "page_token_keys", {}):
-            run(self.writer, "add_page_token_key", {"key": bytes.fromhex(self._ids.random_hex(32))})
+        renew_page_token_keys(self.writer, self._ids)
         self.writer.commit()
         (store,) = fetch(self.writer, "ping", {})
         self.history_id = store["history_id"]

@@ -101,6 +101,7 @@ class SqliteSemanticRecords:
             run_statement(connection, "add_receipt", columns)
             run_statement(connection, "cover_newest_receipt", columns)
             run_statement(connection, "end_intent", columns)
+            run_statement(connection, "forget_receipts", columns)
 
         await self._store.write_beside(work)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from durable_memory.adapters.change_signal import ChangeSignal
 from durable_memory.adapters.sqlite import queries, writes
 from durable_memory.adapters.sqlite.connection import fetch
-from durable_memory.adapters.sqlite.database import Database
+from durable_memory.adapters.sqlite.database import Database, renew_page_token_keys
 from durable_memory.adapters.sqlite.heads import Heads
 from durable_memory.adapters.sqlite.writer import Job, Writer
 from durable_memory.domain.access import AccessEvent, AccessKind, UsageSummary
@@ -29,6 +29,10 @@ EXPORT_PAGE: Final = 500
 """Rows that an export reads at a time; between pages no snapshot is held."""
 
 T = TypeVar("T")
+
+
+def _page_token_keys(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    return fetch(connection, "page_token_keys", {})
 
 
 class SqliteStore:
@@ -72,7 +76,10 @@ class SqliteStore:
             raise dependency_unavailable("the store stopped writing after a failed commit; restart it")
 
     async def page_token_keys(self) -> Sequence[bytes]:
-        rows = await self._in_reader(lambda connection: fetch(connection, "page_token_keys", {}))
+        rows = await self._in_reader(_page_token_keys)
+        if all(row["due"] for row in rows):
+            await self.write_beside(partial(renew_page_token_keys, ids=self._ids))
+            rows = await self._in_reader(_page_token_keys)
         return [row["key"] for row in rows]
 
     def publish_address(self, address: str) -> None:

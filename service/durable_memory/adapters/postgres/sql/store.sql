@@ -18,17 +18,25 @@ SELECT version, checksum FROM schema_migration ORDER BY version;
 SELECT max(version) FROM schema_migration;
 
 -- name: page_token_keys
--- The newest two keys, newest first.
+-- The newest two keys, and whether another is due. The first signs: the newest, once every process has had the time to
+-- read it. The other verifies until the newest is replaced, which is longer than any token is good for.
 -- index: page_token_key_pkey
-SELECT secret FROM page_token_key ORDER BY key_id DESC LIMIT 2;
+SELECT secret, created_at < now() - interval '6 days' AS due
+FROM (SELECT * FROM page_token_key ORDER BY key_id DESC LIMIT 2) AS newest
+ORDER BY created_at > now() - interval '5 minutes', key_id DESC;
 
 -- name: lock_page_token_keys
--- Of several processes that find no key, one mints it, and the others read it after that.
+-- Of several processes that find a key due, one mints it, and the others read it after that.
 SELECT pg_advisory_xact_lock(7236829141);
 
 -- name: mint_page_token_key
 INSERT INTO page_token_key (secret)
-SELECT $1::bytea WHERE NOT EXISTS (SELECT FROM page_token_key);
+SELECT $1::bytea
+WHERE NOT EXISTS (SELECT FROM page_token_key WHERE created_at >= now() - interval '6 days');
+
+-- name: forget_page_token_keys
+-- index: page_token_key_pkey
+DELETE FROM page_token_key WHERE key_id < (SELECT key_id FROM page_token_key ORDER BY key_id DESC LIMIT 1 OFFSET 1);
 
 -- name: vouch
 -- A commit of its own for an answer that repeats what others committed: it waits for the standby as theirs must have.

@@ -42,7 +42,13 @@ SELECT history_id FROM store WHERE id = 1;
 INSERT INTO store (id, history_id) VALUES (1, :history_id) ON CONFLICT DO NOTHING;
 
 -- name: page_token_keys
-SELECT key FROM page_token_keys ORDER BY id DESC LIMIT 2;
+-- The newest two keys, newest first, and whether another is due. The newest signs, and the other verifies until that one
+-- is replaced, which is longer than any token is good for.
+SELECT key, created_at < (CAST(strftime('%s', 'now') AS INTEGER) - 6 * 86400) * 1000000 AS due
+FROM page_token_keys ORDER BY id DESC LIMIT 2;
 
 -- name: add_page_token_key
-INSERT INTO page_token_keys (key) VALUES (:key);
+INSERT INTO page_token_keys (key, created_at) VALUES (:key, CAST(strftime('%s', 'now') AS INTEGER) * 1000000);
+
+-- name: forget_page_token_keys
+DELETE FROM page_token_keys WHERE id < (SELECT id FROM page_token_keys ORDER BY id DESC LIMIT 1 OFFSET 1);

@@ -455,7 +455,8 @@ export const SemanticService: GenService<{
     output: typeof GetIndexStatusResponseSchema;
   },
   /**
-   * Lists the receipts of the index, newest first. Needs the reader role.
+   * Lists the receipts of the index, newest first: the last 1,000 are kept. Needs
+   * the reader role.
    *
    * Reasons: SEMANTIC_UNAVAILABLE.
    *
