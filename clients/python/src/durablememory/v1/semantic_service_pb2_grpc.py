@@ -150,7 +150,8 @@ class SemanticServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListReceipts(self, request, context):
-        """Lists the receipts of the index, newest first. Needs the reader role.
+        """Lists the receipts of the index, newest first: the last 1,000 are kept. Needs
+        the reader role.
 
         Reasons: SEMANTIC_UNAVAILABLE.
         """
