@@ -1,26 +1,33 @@
-"""ApplyChangeSet, and the one way in which every other use case changes nodes."""
+"""ApplyChangeSet, and what it shares with the other use cases that write: staging, repeats, and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from durable_memory.app.call import Call, Mutation
 from durable_memory.app.stored_results import integer, parse_refs, refs_json, unreadable
-from durable_memory.domain.change_set import ChangeSet
+from durable_memory.domain.change_set import ChangeSet, ChangeSetRecord
+from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, outcome_unknown
 from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.domain.staging import StagedChange, stage
 from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.runtime import Clock
-from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads, Store
+from durable_memory.ports.store import Decision, Loaded, Lock, Outcome, Plan, Reads, Store
+
+_NOT_MENDED: Final = frozenset({Reason.DATA_CORRUPTED, Reason.INTERNAL})
+"""What a repeat meets again. Neither says that nothing has happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChangeSet:
-    """What became of a change set: the token after it, and the revisions that it made, in id order."""
+    """What became of a change set: the token after it, its record, and the revisions that it made, in id order."""
 
     token: ChangeToken
+    record: ChangeSetRecord
     revisions: tuple[NodeRevision, ...]
     replayed: bool
 
@@ -47,10 +54,15 @@ class ChangeSetService:
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads_of(change_set), decide=decide, request=call.request)
         )
-        refs = parse_refs(outcome.result["nodes"])
+        at = integer(outcome.result["at"])
+        with committed():
+            found = await self._store.list_change_sets(call.namespace, after_revision=at - 1, limit=1)
+        if [record.namespace_revision for record in found] != [at]:
+            raise unreadable("change set")
         return AppliedChangeSet(
-            token=ChangeToken(history_id=outcome.head.history_id, namespace_revision=integer(outcome.result["at"])),
-            revisions=await exact_revisions(self._store, call, refs),
+            token=ChangeToken(history_id=outcome.head.history_id, namespace_revision=at),
+            record=found[0],
+            revisions=await exact_revisions(self._store, call, parse_refs(outcome.result["nodes"])),
             replayed=outcome.replayed,
         )
 
@@ -72,13 +84,42 @@ def stage_in(loaded: Loaded, call: Mutation, change_set: ChangeSet, now: datetim
     )
 
 
-async def exact_revisions(store: Store, call: Call, refs: Iterable[NodeRef]) -> tuple[NodeRevision, ...]:
-    """The revisions that a stored result names, read again: results hold no text.
+async def repeated(store: Store, call: Mutation) -> Outcome:
+    """The outcome of a request that has been found: repeated as any other, for what is found may not be safe yet.
 
-    Raises: DATA_CORRUPTED if the store does not have one of them.
+    Raises: IDEMPOTENCY_KEY_REUSED, DEPENDENCY_UNAVAILABLE if it is gone again, and as `Store.transact`.
+    """
+
+    def decide(loaded: Loaded) -> Decision:
+        raise dependency_unavailable("the store has lost the request that it had")
+
+    return await store.transact(
+        call.namespace, Plan(lock=Lock.NODES, reads=Reads(), decide=decide, request=call.request)
+    )
+
+
+@contextmanager
+def committed() -> Iterator[None]:
+    """Around what is read to answer for a change that is committed: no error of that may say that it did not happen.
+
+    Raises: OUTCOME_UNKNOWN in place of one that does. A repeat is answered with the change.
+    """
+    try:
+        yield
+    except DomainError as error:
+        if error.reason in _NOT_MENDED:
+            raise
+        raise outcome_unknown() from error
+
+
+async def exact_revisions(store: Store, call: Call, refs: Iterable[NodeRef]) -> tuple[NodeRevision, ...]:
+    """The revisions that the result of a committed change names, read again: results hold no text.
+
+    Raises: DATA_CORRUPTED if the store does not have one of them, and as `committed`.
     """
     wanted = tuple(refs)
-    found = await store.revisions(call.namespace, frozenset(wanted))
+    with committed():
+        found = await store.revisions(call.namespace, frozenset(wanted))
     if not all(ref in found for ref in wanted):
         raise unreadable("reference")
     return tuple(found[ref] for ref in wanted)

@@ -11,6 +11,7 @@ from typing import Final
 
 from durable_memory.app.access import AccessService, admission_decision, admission_reads
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.change_sets import committed, repeated
 from durable_memory.app.degradation import degradation
 from durable_memory.app.ranking import Question, Ranker
 from durable_memory.app.recall_result import (
@@ -44,7 +45,7 @@ from durable_memory.domain.session import RecallMode, RecallPolicy, Session, ses
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.observing import UNOBSERVED, Observer
 from durable_memory.ports.runtime import Clock
-from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Store
+from durable_memory.ports.store import Decision, Loaded, Lock, Outcome, Plan, Store
 
 _SESSION_CACHE: Final = 10_000
 
@@ -116,13 +117,13 @@ class RecallService:
         Raises: as `active` and `AccessService.admit`.
         """
         check_query(query)
-        stored = await self._store.find_request(call.namespace, call.request.method, call.request.key)
-        if stored is None:
+        if await self._store.find_request(call.namespace, call.request.method, call.request.key) is None:
             answer = await self.active(call, session_id, query, filter, mode)
-            return await self._admit(call, session_id, context_id, answer)
-        stored.request.require_same(call.request.fingerprint)
-        head = await self._store.head(call.namespace)
-        return await self._stored_answer(call, stored.result, head.history_id)
+            outcome = await self._admit(call, session_id, context_id, answer)
+        else:
+            outcome = await repeated(self._store, call)
+        with committed():
+            return await self._stored_answer(call, outcome.result, outcome.head.history_id)
 
     async def explain(
         self,
@@ -309,7 +310,7 @@ class RecallService:
 
     # Recall and admission as one mutation
 
-    async def _admit(self, call: Mutation, session_id: str, context_id: str, answer: RecallAnswer) -> AdmittedRecall:
+    async def _admit(self, call: Mutation, session_id: str, context_id: str, answer: RecallAnswer) -> Outcome:
         items = [AccessItem(ref=hit.node.ref) for hit in answer.hits]
         now = self._clock.now()
 
@@ -323,8 +324,7 @@ class RecallService:
             decide=decide,
             request=call.request,
         )
-        outcome = await self._store.transact(call.namespace, plan)
-        return await self._stored_answer(call, outcome.result, outcome.head.history_id)
+        return await self._store.transact(call.namespace, plan)
 
     async def _stored_answer(self, call: Mutation, result: JsonObject, history_id: str) -> AdmittedRecall:
         """The answer that a stored result describes; texts and relations are read again."""

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from durable_memory.app.call import Call, Mutation
+from durable_memory.app.change_sets import repeated
 from durable_memory.app.repository import changes_after
 from durable_memory.app.stored_results import integer, mapping
 from durable_memory.app.transfer_records import (
@@ -27,6 +28,7 @@ from durable_memory.app.transfer_records import (
 )
 from durable_memory.app.transfer_verification import verified_copy
 from durable_memory.domain.access import AccessEvent
+from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.node import NodeRef
 from durable_memory.domain.session import BindingRecord, Session
@@ -78,19 +80,20 @@ class TransferService:
         Raises: DATA_CORRUPTED (record, problem) for whatever does not verify, INVALID_FIELD for an export of another
         namespace, REVISION_CONFLICT if the namespace holds anything already.
         """
-        stored = await self._store.find_request(call.namespace, call.request.method, call.request.key)
-        if stored is None:
+        if await self._is_known(call):
+            result = (await repeated(self._store, call)).result
+        else:
             copy, counts = await asyncio.to_thread(verified_copy, call.namespace, records)
-            stored = await self._write(call, copy, counts)
-        stored.request.require_same(call.request.fingerprint)
+            result = await self._write(call, copy, counts)
         return Imported(
-            token=ChangeToken(
-                history_id=str(stored.result["history_id"]), namespace_revision=integer(stored.result["at"])
-            ),
-            counts=parse_counts(mapping(stored.result["counts"])),
+            token=ChangeToken(history_id=str(result["history_id"]), namespace_revision=integer(result["at"])),
+            counts=parse_counts(mapping(result["counts"])),
         )
 
-    async def _write(self, call: Mutation, copy: NamespaceCopy, counts: TransferCounts) -> RequestRecord:
+    async def _is_known(self, call: Mutation) -> bool:
+        return await self._store.find_request(call.namespace, call.request.method, call.request.key) is not None
+
+    async def _write(self, call: Mutation, copy: NamespaceCopy, counts: TransferCounts) -> JsonObject:
         """Import once: the request is kept with what it imported, and an equal one that was first is found."""
         history_id = self._ids.random_hex(16)
         request = RequestRecord(
@@ -102,13 +105,10 @@ class TransferService:
         try:
             await self._store.import_namespace(call.namespace, replace(copy, requests=[*requests, request]), history_id)
         except DomainError as error:
-            if error.reason is not Reason.REVISION_CONFLICT:
+            if error.reason is not Reason.REVISION_CONFLICT or not await self._is_known(call):
                 raise
-            first = await self._store.find_request(call.namespace, call.request.method, call.request.key)
-            if first is None:
-                raise
-            return first
-        return request
+            return (await repeated(self._store, call)).result
+        return request.result
 
     async def _records(self, call: Call, head: Head) -> AsyncGenerator[ExportRecord, None]:
         """In the order in which each refers only to what came before.

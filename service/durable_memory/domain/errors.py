@@ -157,7 +157,10 @@ def dependency_unavailable(problem: str) -> DomainError:
 
 
 def outcome_unknown() -> DomainError:
-    return DomainError(Reason.OUTCOME_UNKNOWN, "the store failed during commit; repeat with the same request id")
+    """OUTCOME_UNKNOWN: the store failed at or after the commit."""
+    return DomainError(
+        Reason.OUTCOME_UNKNOWN, "the store failed during or after commit; repeat with the same request id"
+    )
 
 
 def not_serving(state: str, problem: str, /, **metadata: MetadataValue | None) -> DomainError:

@@ -74,9 +74,8 @@ class RepositoryServicer(RepositoryServiceServicer):
         )
         mutation = keyed(call, rpc, request, request.request_id)
         applied = await self._change_sets.apply(mutation, change_set)
-        _, record = await self._repository.change_set(call, applied.token.namespace_revision)
         return pb.ApplyChangeSetResponse(
-            change_token=encode_token(applied.token), change_set=encode_change_set(call.namespace, record)
+            change_token=encode_token(applied.token), change_set=encode_change_set(call.namespace, applied.record)
         )
 
     async def GetNode(self, request: pb.GetNodeRequest, context: Context) -> pb.GetNodeResponse:

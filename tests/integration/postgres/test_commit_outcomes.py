@@ -8,12 +8,14 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
+from durable_memory.adapters.runtime import ManualClock
 from durable_memory.domain.errors import DomainError, Reason
 from tests.integration.postgres.conftest import OpenStore
 from tests.integration.postgres.plans import NAMESPACE, create, no_op
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
 from tests.processes.proxy import Fate, TcpProxy, Way, always, when
+from tests.unit.app.world import START, CountingIds, opened_store, process
 
 
 @pytest.fixture
@@ -62,6 +64,33 @@ async def test_a_replay_whose_own_commit_is_lost_vouches_for_nothing(
     await store.transact(NAMESPACE, create("a", key="k"))
     proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.CUT_AFTER)
     assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+
+
+async def test_nor_does_a_repeat_of_an_admitting_recall_or_of_an_import(
+    open_store: OpenStore, postgres_database: str, proxy: TcpProxy
+):
+    elsewhere = process(await opened_store(CountingIds("b")), ManualClock(START), CountingIds("b"))
+    await elsewhere.remember("tea, not coffee")
+    export = [record async for record in elsewhere.app.transfer.export(elsewhere.call)]
+    world = process(await open_store(proxy.dsn(postgres_database)), ManualClock(START), CountingIds("a"))
+    app = world.app
+    importing, recalling = world.request("ImportNamespace", "k"), world.request("ActiveRecall", "k")
+    first = await app.transfer.import_(importing, export)
+    await world.open()
+    context_id = (await world.begin()).run.context_id
+    admitted = await app.recall.active_admitted(recalling, "assistant", context_id, "tea")
+    assert [outcome.error for outcome in admitted.admissions] == [None]
+
+    proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.CUT_AFTER)
+    assert await reason_of(app.transfer.import_(importing, export)) is Reason.OUTCOME_UNKNOWN
+    repeat = app.recall.active_admitted(recalling, "assistant", context_id, "tea")
+    assert await reason_of(repeat) is Reason.OUTCOME_UNKNOWN
+
+    proxy.rule = always
+    assert await app.transfer.import_(importing, export) == first
+    assert await app.recall.active_admitted(recalling, "assistant", context_id, "tea") == admitted
+    await elsewhere.app.close()
+    await app.close()
 
 
 async def test_a_commit_without_an_answer_is_given_up_and_its_connection_not_used_again(

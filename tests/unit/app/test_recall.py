@@ -20,6 +20,7 @@ from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.limits import QUERY_MAX_BYTES
 from durable_memory.domain.node import NodeKind, NodeRef, NodeStatus, RelationKind
 from durable_memory.domain.session import RecallMode
+from tests.unit.app.stores import Rewinder
 from tests.unit.app.world import DEFAULTS, LEXICAL, OTHER_NAMESPACE, World, draft, evidence, refused, relate
 
 
@@ -434,6 +435,26 @@ async def test_a_repeated_recall_returns_the_first_hits_after_everything_has_cha
     assert again == first
     assert [hit.node.content for hit in again.answer.hits] == ["tea", "cup"]
     await world.app.sessions.close(world.request("CloseSession"), "assistant")
+    assert await admitted(world, run.context_id, "tea", "k") == first
+
+
+async def test_a_repeated_recall_is_not_answered_from_a_request_that_the_store_has_lost_since(world: World) -> None:
+    await world.remember("tea", "a")
+    await world.open()
+    run = (await world.begin()).run
+    store: Any = world.store
+    rewinder = Rewinder(store, world.namespace)
+    first = await admitted(world, run.context_id, "tea", "k")
+    transact = store.transact
+
+    async def after_the_loss(*arguments: Any) -> Any:
+        store.transact = transact
+        rewinder.rewind()
+        return await transact(*arguments)
+
+    store.transact = after_the_loss
+    with refused(Reason.DEPENDENCY_UNAVAILABLE):
+        await admitted(world, run.context_id, "tea", "k")
     assert await admitted(world, run.context_id, "tea", "k") == first
 
 

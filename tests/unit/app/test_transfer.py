@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from durable_memory.adapters.memory import MemoryStore
 from durable_memory.app.candidates import Proposal
 from durable_memory.app.memories import MemoryOutcome
 from durable_memory.app.sessions import PolicyRequest
@@ -177,6 +178,25 @@ async def test_a_repeated_import_is_answered_as_at_first(world: World, elsewhere
     assert await imported(elsewhere, records, "k") == first
     with refused(Reason.IDEMPOTENCY_KEY_REUSED):
         await elsewhere.app.transfer.import_(elsewhere.request("ImportNamespace", "k", asks="other"), records)
+
+
+async def test_a_repeated_import_is_not_answered_from_a_request_that_the_store_has_lost_since(
+    world: World, elsewhere: World
+) -> None:
+    records = await exported(world)
+    await imported(elsewhere, records, "import")
+    store = HookedStore(elsewhere.store)
+    transfer = TransferService(store, elsewhere.clock, elsewhere.ids)
+    assert isinstance(elsewhere.store, MemoryStore)
+    partitions = elsewhere.store._partitions
+
+    async def lose() -> None:
+        partitions.clear()
+
+    store.before["transact"] = lose
+    with refused(Reason.DEPENDENCY_UNAVAILABLE):
+        await transfer.import_(elsewhere.request("ImportNamespace", "import"), records)
+    assert (await transfer.import_(elsewhere.request("ImportNamespace", "import"), records)).counts.nodes == 0
 
 
 async def test_two_attempts_of_one_import_at_once_have_one_result(world: World, elsewhere: World) -> None:
