@@ -51,10 +51,11 @@ def _header(report: Report) -> str:
     said = ", ".join(f"{count} {_WORDS[verdict]}" for verdict, count in counts.items() if count)
     attempts = sum(map(total, report.results))
     faults = sum(sum(result.faults.values()) for result in report.results)
+    of_faults = "fault" if faults == 1 else "faults"
     left_out = f" <b>{report.left_out}</b>" if report.left_out else ""
     return (
         f"<h1>Qualification of Durable Memory {_badge(report.verdict)}</h1>"
-        f"<p>{said or 'nothing was tried'}; {attempts:,} operations under {faults:,} faults in "
+        f"<p>{said or 'nothing was tried'}; {attempts:,} operations under {faults:,} {of_faults} in "
         f"{duration(report.seconds)}.{left_out}</p>"
         f'<p class="dim">{report.started_at:%Y-%m-%d %H:%M} UTC, seed {report.seed}. Again: '
         f"<code>{escape(report.command)}</code></p>"
