@@ -111,6 +111,32 @@ async def test_questions_that_spent_their_time_waiting_for_batches_do_not_tell_o
     assert not embedder.usage.circuit_open
 
 
+async def test_a_provider_that_is_away_and_names_a_time_is_away_until_then(make, provider, clock):
+    embedder = make()
+    await embedder.open()
+    provider.script.append(says(503, {"Retry-After": "30"}))
+    for left in (30, 20):
+        with pytest.raises(EmbeddingError) as failed:
+            await embedder.embed_query("q")
+        error = failed.value
+        assert (error.failure, error.status) == (EmbeddingFailure.UNREACHABLE, 503)
+        assert error.retry_after_seconds == pytest.approx(left)
+        clock.advance(timedelta(seconds=10))
+    assert len(provider.calls) == 2
+    assert embedder.usage.failures == {EmbeddingFailure.UNREACHABLE: 2}
+    clock.advance(timedelta(seconds=10))
+    assert await embedder.embed_query("q")
+
+
+async def test_a_time_that_comes_with_a_refusal_of_one_text_refuses_no_other(make, provider):
+    embedder = make()
+    await embedder.open()
+    provider.script.append(says(413, {"Retry-After": "30"}))
+    assert (await _failure(embedder, [_TEXT])).about_input
+    error = await _failure(embedder, ["another"])
+    assert (error.failure, error.about_input) == (EmbeddingFailure.RATE_LIMITED, False)
+
+
 async def test_what_finds_a_provider_back_is_one_short_question_and_never_a_batch(make, provider, clock):
     embedder = make(attempts=1)
     await embedder.open()

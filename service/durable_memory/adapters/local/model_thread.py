@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 from durable_memory.adapters.embedding.turns import Turns
@@ -27,9 +28,9 @@ class ModelThread:
             async with asyncio.timeout(timeout_seconds):
                 await self._turns.acquire(query=query)
                 if self._executor is None:
-                    self._turns.release()
+                    self._turns.release(query=query)
                     raise EmbeddingError(EmbeddingFailure.UNREACHABLE, retryable=False)
-                return await asyncio.shield(self._start(self._executor, function))
+                return await asyncio.shield(self._start(self._executor, function, query=query))
         except TimeoutError:
             raise EmbeddingError(EmbeddingFailure.TIMEOUT, retryable=True) from None
 
@@ -39,17 +40,17 @@ class ModelThread:
         if executor is not None:
             try:
                 await self._turns.acquire(query=True)
-                await asyncio.shield(self._start(executor, last))
+                await asyncio.shield(self._start(executor, last, query=True))
             finally:
                 executor.shutdown(wait=False)
 
-    def _start(self, executor: ThreadPoolExecutor, function: Callable[[], T]) -> asyncio.Future[T]:
+    def _start(self, executor: ThreadPoolExecutor, function: Callable[[], T], *, query: bool) -> asyncio.Future[T]:
         context = copy_context()  # what is counted there is counted for whoever asked
         running = asyncio.get_running_loop().run_in_executor(executor, context.run, function)
-        running.add_done_callback(self._ended)
+        running.add_done_callback(partial(self._ended, query=query))
         return running
 
-    def _ended(self, running: asyncio.Future[T]) -> None:
-        self._turns.release()
+    def _ended(self, running: asyncio.Future[T], *, query: bool) -> None:
+        self._turns.release(query=query)
         if not running.cancelled():
             running.exception()  # seen, also where nobody waits for it any more

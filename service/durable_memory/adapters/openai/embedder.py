@@ -53,6 +53,7 @@ class OpenAIEmbedder:
         self._meter = Meter()
         self._turns = Turns(settings.max_concurrent)
         self._left_alone_until = -inf
+        self._left_alone_after: tuple[EmbeddingFailure, int | None] = (EmbeddingFailure.RATE_LIMITED, None)
         self._endpoint: Endpoint | None = None
         self._generation: Generation | None = None
         self._served_model = ""
@@ -168,7 +169,7 @@ class OpenAIEmbedder:
                 self._meter.failed(error.failure)
                 circuit_opened = error.failure is EmbeddingFailure.CIRCUIT_OPEN and last is not None
                 last = last if circuit_opened else error
-                if circuit_opened or error.failure not in _PASSING or self._is_asked_to_wait_long():
+                if circuit_opened or error.failure not in _PASSING or self._is_left_alone_too_long(ends):
                     break
         assert last is not None
         last.endpoint = address_of(settings.base_url)
@@ -215,19 +216,26 @@ class OpenAIEmbedder:
 
     def _heed(self, error: EmbeddingError) -> None:
         """A provider that asks for time gets it from every caller, not from this one alone."""
-        if error.retry_after_seconds is not None:
-            until = self._clock.monotonic() + error.retry_after_seconds
-            self._left_alone_until = max(self._left_alone_until, until)
+        if error.retry_after_seconds is None:
+            return
+        until = self._clock.monotonic() + error.retry_after_seconds
+        if until > self._left_alone_until:
+            self._left_alone_until = until
+            passing = error.failure in _PASSING  # another one is about the call that met it
+            self._left_alone_after = (error.failure, error.status) if passing else (EmbeddingFailure.RATE_LIMITED, None)
 
-    def _is_asked_to_wait_long(self) -> bool:
-        return self._left_alone_until - self._clock.monotonic() > self._settings.longest_pause_seconds
+    def _is_left_alone_too_long(self, ends: float) -> bool:
+        longest = self._clock.monotonic() + self._settings.longest_pause_seconds
+        return self._left_alone_until > longest or self._left_alone_until >= ends
 
     async def _wait_if_told_to(self, ends: float) -> None:
+        """Raises: EmbeddingError with what the provider asked for time with, where that is too long."""
         left = self._left_alone_until - self._clock.monotonic()
         if left <= 0:
             return
-        if self._is_asked_to_wait_long() or self._clock.monotonic() + left >= ends:
-            raise EmbeddingError(EmbeddingFailure.RATE_LIMITED, retryable=True, retry_after_seconds=left)
+        if self._is_left_alone_too_long(ends):
+            failure, status = self._left_alone_after
+            raise EmbeddingError(failure, retryable=True, status=status, retry_after_seconds=left)
         await self._sleep(left)
 
     def _pause(self, attempt: int) -> float:
@@ -246,4 +254,4 @@ class OpenAIEmbedder:
         try:
             yield
         finally:
-            self._turns.release()
+            self._turns.release(query=query)
