@@ -20,7 +20,7 @@ settles it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -115,10 +115,6 @@ class VectorIndex(Protocol):
         """The published state, `None` if there is none. One read."""
         ...
 
-    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
-        """Of several partitions, in as few round trips as the backend allows."""
-        ...
-
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
         """Encoded segments of those that are there; a missing one is simply missing (read the manifest again)."""
         ...
@@ -136,9 +132,10 @@ class VectorIndex(Protocol):
         ...
 
     async def clear(self, partition: Partition, lease: Lease) -> None:
-        """Forget the partition, manifest and segments, but not its highest fence.
+        """Forget the partition, manifest and listed segments, but not its highest fence.
 
-        Segments that are not listed, because they were staged or replaced, may stay until they expire.
+        Segments that are not listed, because they were staged or replaced, stay until they expire; where the manifest
+        cannot be read, they may go at once.
 
         Raises: LEASE_FENCED.
         """

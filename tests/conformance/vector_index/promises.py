@@ -14,7 +14,7 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_each_publication_raises_the_revision_by_one_and_chains_the_history",
         "test_a_publication_may_list_nothing",
         "test_segments_are_listed_in_the_order_of_the_publication",
-        "test_many_segments_and_many_partitions_are_read_at_once",
+        "test_many_segments_are_read_at_once",
     ),
     "Compare and swap: a publication changes nothing unless all holds": (
         "test_a_publication_with_another_expected_revision_is_refused",
@@ -50,8 +50,9 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_equal_segment_ids_in_two_partitions_are_two_segments",
         "test_publications_in_200_partitions_never_reject_each_other",
     ),
-    "Clearing forgets the partition, but not its highest fence": (
+    "Clearing forgets what is published, but neither the highest fence nor what is staged": (
         "test_a_cleared_partition_is_empty_and_begins_again",
+        "test_what_is_staged_outlives_a_clearing",
         "test_fences_go_on_after_a_clearing",
         "test_clearing_needs_the_live_lease",
         "test_clearing_again_changes_nothing",

@@ -57,7 +57,7 @@ async def test_partitions_of_names_that_look_alike_never_meet(index, leases, uni
         lease = await grant(leases, partition, floor=number)
         assert lease.fence == number + 1
         published.append(await publish(index, partition, lease))
-    assert await index.manifests(partitions) == published
+    assert [await index.manifest(partition) for partition in partitions] == published
     for partition, manifest in zip(partitions, published, strict=True):
         (entry,) = manifest.segments
         holders = [other for other in partitions if await index.segments(other, [entry.segment_id])]
@@ -107,6 +107,16 @@ async def test_a_cleared_partition_is_empty_and_begins_again(index, leases, part
     assert again.index_revision == 1
     assert again.history_digest == index_history(INDEX_HISTORY_START, 1, (entry,))
     assert again.descriptor == descriptor
+
+
+async def test_what_is_staged_outlives_a_clearing(index, leases, partition):
+    lease = await grant(leases, partition)
+    await publish(index, partition, lease)
+    staged = await stage(index, partition, width=FloatWidth.FLOAT16)
+    await index.clear(partition, lease)
+    descriptor = replace(DESCRIPTOR, width=FloatWidth.FLOAT16)
+    manifest = await index.publish(publication(partition, lease, staged, descriptor=descriptor))
+    assert (manifest.index_revision, manifest.segments) == (1, (staged,))
 
 
 async def test_fences_go_on_after_a_clearing(index, leases, partition):

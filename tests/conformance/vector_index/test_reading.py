@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import INDEX_HISTORY_START, MANIFEST_FORMAT, index_history
 from durable_memory.domain.semantic.segment import FloatWidth, decode_segment
 from durable_memory.ports.vector_index import Consistency
@@ -14,7 +13,6 @@ from tests.conformance.index_samples import (
     encoded_segment,
     entry_of,
     grant,
-    partition_of,
     publication,
     publish,
     stage,
@@ -23,8 +21,6 @@ from tests.conformance.index_samples import (
 
 async def test_a_partition_that_nobody_published_to_is_empty(index, leases, partition):
     assert await index.manifest(partition) is None
-    assert await index.manifests([partition, partition]) == [None, None]
-    assert await index.manifests([]) == []
     assert await index.segments(partition, ["absent"]) == {}
     assert await index.segments(partition, []) == {}
     await grant(leases, partition)
@@ -50,7 +46,6 @@ async def test_a_published_state_comes_back_with_every_field(index, leases, part
     assert manifest.segments == (entry,)
     assert (manifest.live_count, manifest.dead_count) == (1, 2)
     assert await index.manifest(partition) == manifest
-    assert await index.manifests([partition]) == [manifest]
 
 
 @pytest.mark.parametrize("width", FloatWidth)
@@ -106,21 +101,14 @@ async def test_segments_are_listed_in_the_order_of_the_publication(index, leases
     assert await index.manifest(partition) == second
 
 
-async def test_many_segments_and_many_partitions_are_read_at_once(index, leases, partition, unique):
+async def test_many_segments_are_read_at_once(index, leases, partition):
     lease = await grant(leases, partition)
     entries = [await stage(index, partition, (f"n{number}",)) for number in range(40)]
-    manifest = await index.publish(publication(partition, lease, *entries))
+    await index.publish(publication(partition, lease, *entries))
     ids = [entry.segment_id for entry in entries]
     found = await index.segments(partition, [*ids, "absent"])
     assert sorted(found) == sorted(ids)
     assert [decode_segment(found[id_]).records[0].node_id for id_ in ids] == [f"n{number}" for number in range(40)]
-    others: list[Partition] = [partition_of(f"{unique} {number}") for number in range(600)]
-    assert await index.manifests([*others, partition, *others, partition]) == [
-        *([None] * 600),
-        manifest,
-        *([None] * 600),
-        manifest,
-    ]
 
 
 async def test_an_index_says_what_it_promises_and_that_it_is_there(index):

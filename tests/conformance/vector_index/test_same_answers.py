@@ -114,7 +114,7 @@ class Script:
 
     def _look(self, partition: Partition) -> Call:
         async def look(opened: Opened) -> Any:
-            manifests = await opened.index.manifests(self._partitions)
+            manifests = [await opened.index.manifest(own) for own in self._partitions]
             for own, manifest in zip(self._partitions, manifests, strict=True):
                 self._published[own] = 0 if manifest is None else manifest.index_revision
             manifest = await opened.index.manifest(partition)

@@ -114,7 +114,6 @@ async def test_a_server_that_does_not_answer_is_given_up_in_time(redis_server, o
         for call in (
             calls.index.check(),
             calls.index.manifest(partition),
-            calls.index.manifests([partition]),
             calls.index.keep_staged(partition, ["s"], ttl_seconds=LONG_SECONDS),
             calls.leases.inspect(partition.name),
             calls.leases.renew(lease),
@@ -270,6 +269,25 @@ async def test_a_manifest_that_cannot_be_read_is_damage_and_a_clearing_mends_it(
         with redis_server.client() as client:
             assert client.hkeys(key) == [b"highest_fence"]
             assert not client.exists(segment_key(partition.name, manifest.segments[0].segment_id))
+
+
+async def test_what_an_unreadable_manifest_listed_is_found_among_more_than_can_be_looked_at_in_one_call(
+    redis_server, open_index: OpenIndex, partition
+):
+    others = [fresh("other") for _ in range(6_000)]
+    async with TcpProxy(redis_server.port) as proxy:
+        opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0", **{**QUICK, "call_timeout_seconds": 0.5})
+        lease = await grant(opened.leases, partition)
+        manifest = await publish(opened.index, partition, lease)
+        with redis_server.client() as client:
+            client.hset(manifest_key(partition.name), "segments", "[")
+            client.mset(dict.fromkeys(others, ""))
+            try:
+                proxy.delay_seconds = 0.05  # each way, so that all pages take more than one call may
+                await opened.index.clear(partition, lease)
+                assert not client.exists(segment_key(partition.name, manifest.segments[0].segment_id))
+            finally:
+                client.delete(*others)
 
 
 async def test_a_published_segment_that_was_taken_away_is_missed_by_the_next_publication(

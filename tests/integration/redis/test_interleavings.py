@@ -60,14 +60,15 @@ async def test_a_state_that_keeps_changing_is_given_up(redis_server, proxy: TcpP
         def meddle(digit: str) -> Callable[[], object]:
             return lambda: client.hset(key, "history_digest", digit * 64)
 
-        for needle, call in (
-            ("the-nonce", opened.index.publish(publication(partition, lease, after=first, nonce="the-nonce"))),
-            (scripts.CLEAR.sha1, opened.index.clear(partition, lease)),
+        publishing = opened.index.publish(publication(partition, lease, after=first, nonce="the-nonce"))
+        for needle, call, reason in (
+            ("the-nonce", publishing, Reason.DEPENDENCY_UNAVAILABLE),
+            (scripts.CLEAR.sha1, opened.index.clear(partition, lease), Reason.OUTCOME_UNKNOWN),
         ):
             proxy.rule = before_each(needle, *map(meddle, "123456789"))
             with pytest.raises(DomainError) as refusal:
                 await call
-            assert refusal.value.reason is Reason.DEPENDENCY_UNAVAILABLE
+            assert refusal.value.reason is reason
     assert (await opened.index.manifest(partition)) is not None
 
 
@@ -95,6 +96,30 @@ async def test_a_clearing_forgets_what_was_published_while_it_read(
     assert await direct.index.manifest(partition) is None
     ids = [second_entry.segment_id]
     assert await direct.index.segments(partition, ids) == {}
+
+
+async def test_a_clearing_whose_answer_was_lost_and_that_finds_nobody_afterwards_is_unknown(
+    redis_server, proxy: TcpProxy, open_index: OpenIndex, partition
+):
+    direct = await open_index(redis_server.url)
+    opened = await open_index(f"redis://127.0.0.1:{proxy.port}/0", retry_pause_seconds=0.01)
+    lease = await grant(direct.leases, partition)
+    await publish(direct.index, partition, lease)
+    sent = 0
+
+    def rule(way: Way, chunk: bytes) -> Fate:
+        nonlocal sent
+        if way is Way.TO_SERVER and scripts.CLEAR.sha1.encode() in chunk:
+            sent += 1
+            return Fate.CUT_AFTER if sent == 1 else Fate.PASS
+        return Fate.CUT_BEFORE if sent == 2 and way is Way.TO_SERVER else Fate.PASS
+
+    proxy.rule = rule
+    with pytest.raises(DomainError) as refusal:
+        await opened.index.clear(partition, lease)
+    assert sent == 2, "the second attempt found that something else is there than what had been read"
+    assert refusal.value.reason is Reason.OUTCOME_UNKNOWN
+    assert await direct.index.manifest(partition) is None
 
 
 async def test_a_lease_below_the_highest_fence_changes_nothing(redis_server, open_index: OpenIndex, partition):

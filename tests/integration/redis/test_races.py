@@ -88,7 +88,7 @@ async def test_races_in_200_partitions_never_reject_each_other(redis_server, ope
         revisions = await all_at_once(racers, "publish_everywhere", *own, rounds=3)
     assert list(chain.from_iterable(revisions)) == [3] * PARTITIONS
     opened = await open_index(redis_server.url)
-    manifests = await opened.index.manifests([partition_of(scope) for scope in scopes])
+    manifests = [await opened.index.manifest(partition_of(scope)) for scope in scopes]
     assert [len(manifest.segments) if manifest else 0 for manifest in manifests] == [3] * PARTITIONS
 
 

@@ -91,7 +91,7 @@ async def test_while_the_primary_is_looked_for_the_index_cannot_be_reached_and_i
     opened = made(url_of(sentinels), look_timeout_seconds=60.0)
     opening = asyncio.create_task(opened.index.open())
     await wait_until_async(lambda: all(sentinel.connections for sentinel in sentinels), what="all are asked")
-    for call in (opened.index.check(), opened.index.manifest(partition), opened.index.manifests([partition])):
+    for call in (opened.index.check(), opened.index.manifest(partition), opened.index.segments(partition, ["s"])):
         error = await refusal(call)
         assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
         assert error.message == "the primary is not known yet"

@@ -128,7 +128,7 @@ async def test_every_statement_uses_an_index(store, path):
     await store.check()
     names: dict[str, dict[str, str | int]] = {
         "find_lease": {"name": ""},
-        "find_manifests": {"partitions": "[]"},
+        "find_manifest": {"partition": ""},
         "read_segments": {"partition": "", "segment_ids": "[]", "now": 0},
         "find_segments": {"partition": "", "segment_ids": "[]", "now": 0},
         "keep_segments": {"partition": "", "segment_ids": "[]", "expires_at": 0},
@@ -136,7 +136,7 @@ async def test_every_statement_uses_an_index(store, path):
         "retire_segments": {"partition": "", "segment_ids": "[]", "expires_at": 0},
         "drop_expired_segments": {"now": 0},
         "drop_manifest": {"partition": ""},
-        "drop_segments": {"partition": ""},
+        "drop_published_segments": {"partition": ""},
     }
     with closing(sqlite3.connect(path)) as connection:
         for name, parameters in names.items():

@@ -17,6 +17,8 @@ from durable_memory.adapters.redis.server import Client, Server
 from durable_memory.adapters.redis.url import Address
 from durable_memory.adapters.redis.watch import Watch
 from durable_memory.domain.errors import DomainError, Reason, not_serving
+from durable_memory.tasks import end
+from tests.processes.polling import wait_until_async
 
 LONG_SECONDS = 60.0
 QUICK = RedisSettings(retry_pause_seconds=0.001)
@@ -127,6 +129,60 @@ async def test_no_connection_to_be_had_does_not_end_the_silence_of_a_server():
     assert not any(server.circuit.unanswered(now(), silence=True) for _ in range(2))
     await refusal(ScriptedRoute(*[lambda: server] * QUICK.attempts), crowded_out, changes_state=False)
     assert server.circuit.unanswered(now(), silence=True)
+
+
+async def test_a_change_that_waits_for_a_connection_when_its_server_is_left_alone_did_not_happen():
+    server = fit()
+    for _ in range(QUICK.max_connections):
+        await server._places.acquire()
+    waiting = asyncio.create_task(refusal(ScriptedRoute(lambda: server), cut, changes_state=True))
+    await wait_until_async(lambda: bool(server.circuit._waiting), what="it waits")
+    now = asyncio.get_running_loop().time
+    while not server.circuit.unanswered(now(), silence=True):
+        pass
+    assert (await waiting).reason is Reason.DEPENDENCY_UNAVAILABLE
+
+
+def _asking() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == "is the index server back"]
+
+
+async def test_a_server_that_is_left_alone_again_at_once_is_asked_by_one_task_that_ends_with_it():
+    server = fit()
+    for _ in range(2):
+        server.circuit.is_open = True
+        server.leave_alone()
+        await asyncio.sleep(0)
+        server.answered()
+    server.circuit.is_open = True
+    assert len(_asking()) == 1
+    await server.close()
+    assert _asking() == []
+
+
+class SlowToClose(Server):
+    """The first time nobody waits for its end."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+        if self.closed == 1:
+            await asyncio.Event().wait()
+        await super().close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [(SentinelRoute, "redis+sentinel://127.0.0.1:1/memory"), (ClusterRoute, "redis+cluster://127.0.0.1:1")],
+)
+async def test_a_server_that_is_being_left_when_the_route_is_closed_is_closed_with_it(kind, url):
+    route, server = kind(parse_redis_url(url), QUICK, lambda: None), _server(SlowToClose)
+    leaving = asyncio.create_task(route.leave(server))
+    await asyncio.sleep(0)
+    await end([leaving])
+    await route.close()
+    assert server.closed == 2  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,9 +58,6 @@ class MemoryVectorIndex:
     async def manifest(self, partition: Partition) -> Manifest | None:
         return self._index(partition).manifest
 
-    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
-        return [self._index(partition).manifest for partition in partitions]
-
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
         held = self._index(partition).segments
         return {segment_id: held[segment_id].encoded for segment_id in segment_ids if segment_id in held}
@@ -104,7 +101,9 @@ class MemoryVectorIndex:
     async def clear(self, partition: Partition, lease: Lease) -> None:
         self._require_own(partition, lease)
         self._leases.require_live(lease)
-        self._indexes.pop(partition.name, None)
+        index = self._index(partition)
+        index.manifest = None
+        index.segments = {name: stored for name, stored in index.segments.items() if stored.expires_at is not None}
 
     def _require_own(self, partition: Partition, lease: Lease) -> None:
         if lease.name != partition.name:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Tracer
@@ -51,10 +51,6 @@ class ObservedVectorIndex:
     async def manifest(self, partition: Partition) -> Manifest | None:
         with self._calls.call("manifest", _of(partition)):
             return await self._index.manifest(partition)
-
-    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
-        with self._calls.call("manifests", {"durable_memory.index.partitions": len(partitions)}):
-            return await self._index.manifests(partitions)
 
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
         with self._calls.call("segments", _of(partition)) as span:

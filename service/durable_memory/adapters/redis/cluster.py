@@ -7,7 +7,7 @@ Only a task of the route asks for the whole map; a call that is told of another 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -109,8 +109,7 @@ class ClusterRoute(Route):
         self._is_closed = True
         await self._watch.stop()
         servers, self._servers = self._servers, {}
-        for server in servers.values():
-            await server.close()
+        await self.leave(*self._left, *servers.values())
 
     async def check(self) -> None:
         problems = await self._problems(lambda server: self.checked(lambda: server))
@@ -127,12 +126,6 @@ class ClusterRoute(Route):
             self._watch.hurry()
             raise index_unavailable("no server of the cluster has the slot of the partition")
         return server
-
-    def groups(self, keys: Sequence[str]) -> Iterable[Sequence[int]]:
-        found: dict[Address, list[int]] = {}
-        for position, key in enumerate(keys):
-            found.setdefault(self.server_of(key).address, []).append(position)
-        return found.values()
 
     def failed(self, server: Server, error: Exception) -> Server | None:
         if isinstance(error, exceptions.AskError):
@@ -236,8 +229,7 @@ class ClusterRoute(Route):
         for first, last, primary in view.ranges:
             owners[first : last + 1] = [self._server_at(primary)] * (last + 1 - first)
         self._owners = owners
-        for address in self._servers.keys() - view.primaries:
-            await self._servers.pop(address).close()
+        await self.leave(*[self._servers.pop(address) for address in self._servers.keys() - view.primaries])
 
 
 def _raise_unfit(problems: Sequence[DomainError]) -> None:

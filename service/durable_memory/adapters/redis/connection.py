@@ -97,23 +97,21 @@ class RedisConnection:
         return answer
 
     async def each(self, commands: Sequence[Command], *, timeout_seconds: float | None = None) -> list[Any]:
-        """The answers of commands that only read, in their order; in one round trip to each server that has some keys.
+        """The answers of commands that only read, in their order and one round trip. Their keys share a hash tag.
 
-        While a slot is being moved, one key may be here and the next one there: those are asked for one by one.
+        While its slot is being moved, one key may be here and the next one there: those are asked for one by one.
         """
-        answers: list[Any] = [None] * len(commands)
-        for group in self._require_open().groups([key for _, key, *_ in commands]):
 
-            async def ask(client: Client, group: Sequence[int] = group) -> list[Any]:
-                pipeline = client.pipeline(transaction=False)
-                for position in group:
-                    pipeline.execute_command(*commands[position])
-                return _without_failures(await pipeline.execute(raise_on_error=False))
+        async def ask(client: Client) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            return _without_failures(await pipeline.execute(raise_on_error=False))
 
-            got = await self.call(commands[group[0]][1], ask, timeout_seconds=timeout_seconds)
-            for position, answer in zip(group, got, strict=True):
-                elsewhere = isinstance(answer, exceptions.AskError)
-                answers[position] = await self._one(commands[position], timeout_seconds) if elsewhere else answer
+        answers = await self.call(commands[0][1], ask, timeout_seconds=timeout_seconds)
+        for position, answer in enumerate(answers):
+            if isinstance(answer, exceptions.AskError):
+                answers[position] = await self._one(commands[position], timeout_seconds)
         return answers
 
     async def _one(self, command: Command, timeout_seconds: float | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, TypeVar
 
 from redis import exceptions
@@ -45,6 +45,7 @@ class Route(ABC):
         self.url: Final = url
         self.settings: Final = settings
         self._made = made
+        self._left: set[Server] = set()
 
     @abstractmethod
     async def open(self) -> None:
@@ -64,10 +65,6 @@ class Route(ABC):
     @abstractmethod
     def server_of(self, key: str) -> Server:
         """Where the key is now. Raises: DEPENDENCY_UNAVAILABLE."""
-
-    def groups(self, keys: Sequence[str]) -> Iterable[Sequence[int]]:
-        """The positions of keys that are on one server now. Raises: DEPENDENCY_UNAVAILABLE."""
-        return (range(len(keys)),)
 
     def failed(self, server: Server, error: Exception) -> Server | None:
         """An attempt at the server has ended so: with a word of the driver, or with a `DomainError` of a server that
@@ -98,6 +95,13 @@ class Route(ABC):
             address, url, self.settings, made=self._made, asks_role=self.asks_role, in_cluster=self.in_cluster
         )
 
+    async def leave(self, *servers: Server) -> None:
+        """Close servers that are used no more. One whose closing is cut off is closed with the route."""
+        self._left.update(servers)
+        for server in servers:
+            await server.close()
+            self._left.discard(server)
+
     async def _attempts(
         self,
         server_now: Callable[[], Server],
@@ -118,20 +122,20 @@ class Route(ABC):
                 circuit = server.circuit
                 if circuit.is_open and (attempt > 1 or not asks_whether_it_is_back):
                     raise not_answering()
-                began = loop.time()
+                began, is_sent = loop.time(), asks_whether_it_is_back
                 try:
                     if asks_whether_it_is_back:
                         async with circuit.attempt(limit):
                             result = await work(server, client)
                     else:
                         async with server.place(until=patient_until):
-                            began = loop.time()
+                            began, is_sent = loop.time(), True
                             async with circuit.attempt(limit):
                                 if not server.is_judged:
                                     await _require_fit(server)
                                 result = await work(server, client)
                 except (exceptions.RedisError, *LOST) as error:
-                    if is_unanswered(error):
+                    if is_sent and is_unanswered(error):
                         unanswered = True
                         if circuit.unanswered(began, silence=is_silence(error)):
                             server.leave_alone()

@@ -140,8 +140,7 @@ class SentinelRoute(Route):
 
     async def close(self) -> None:
         await self._watch.stop()
-        if self._primary is not None:
-            await self._primary.close()
+        await self.leave(*self._left, *([] if self._primary is None else [self._primary]))
         await self._sentinels.close()
 
     async def check(self) -> None:
@@ -193,7 +192,7 @@ class SentinelRoute(Route):
         left, self._primary = self.server_of(""), found
         self._made()  # once more: whatever was verified since the first connection to it was still read from the other
         _log.warning("index_primary_changed", server=str(found.address), epoch=told.epoch)
-        await left.close()
+        await self.leave(left)
         return True
 
     def _note(self, trouble: DomainError | None) -> None:

@@ -168,7 +168,8 @@ class Server:
     def leave_alone(self) -> None:
         """The circuit has opened: ask whether it is back, so that nobody's call pays for finding out."""
         _log.warning("index_left_alone", server=str(self.address), problem="it has not answered several times in a row")
-        self._asking = asyncio.create_task(self._ask_until_it_answers(), name="is the index server back")
+        if self._asking is None or self._asking.done():  # else it has opened again while that task paused
+            self._asking = asyncio.create_task(self._ask_until_it_answers(), name="is the index server back")
 
     async def _ask_until_it_answers(self) -> None:
         """Any answer will do: what it is worth is for the calls that come."""

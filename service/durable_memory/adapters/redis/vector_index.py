@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from durable_memory.adapters.manifest_codec import descriptor_text, parse_descriptor
 from durable_memory.adapters.redis import scripts
 from durable_memory.adapters.redis.connection import Argument, RedisConnection
-from durable_memory.adapters.redis.errors import index_unavailable
+from durable_memory.adapters.redis.errors import index_unavailable, outcome_unknown
 from durable_memory.adapters.redis.keys import lease_key, manifest_key, segment_key, segment_pattern
 from durable_memory.adapters.redis.leases import milliseconds
 from durable_memory.adapters.redis.manifest_fields import Fields, manifest_fields, parse_manifest
@@ -36,7 +36,6 @@ from durable_memory.ports.vector_index import Consistency, Publication
 
 CHECKSUM_BYTES: Final = 32
 
-_MANIFESTS_PER_ROUND_TRIP: Final = 256
 _SEGMENTS_PER_ROUND_TRIP: Final = 16
 _MOST_READS_AGAIN: Final = 3
 _SCAN_COUNT: Final = 1000
@@ -87,15 +86,6 @@ class RedisVectorIndex:
         if len(self._decoded) > _MANIFESTS_REMEMBERED:
             self._decoded.popitem(last=False)
         return manifest
-
-    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
-        found: list[Manifest | None] = []
-        for start in range(0, len(partitions), _MANIFESTS_PER_ROUND_TRIP):
-            asked = partitions[start : start + _MANIFESTS_PER_ROUND_TRIP]
-            found += map(
-                parse_manifest, await self._connection.each([("HGETALL", manifest_key(item.name)) for item in asked])
-            )
-        return found
 
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
         wanted = list(segment_ids)
@@ -157,21 +147,29 @@ class RedisVectorIndex:
 
     async def clear(self, partition: Partition, lease: Lease) -> None:
         await self._require_own(partition, lease)
-        for _ in range(_MOST_READS_AGAIN):
-            fields = await self._fields(partition)
-            keys = [lease_key(partition.name), manifest_key(partition.name)]
-            answer, *highest = await self._connection.run(
-                scripts.CLEAR,
-                [*keys, *await self._segment_keys(partition, fields)],
-                [lease.owner, lease.fence, fields.get(b"history_digest", b"")],
-                changes_state=True,
-            )
-            match answer:
-                case Answer.DONE:
+        for attempt in range(_MOST_READS_AGAIN):
+            try:
+                if await self._is_cleared(partition, lease):
                     return
-                case Answer.FENCED:
-                    raise lease_fenced(lease.fence, *highest)
-        raise index_unavailable("the index kept changing while it was read")
+            except DomainError as error:
+                if attempt:  # what was there before may have been taken away by an attempt that had no answer
+                    raise outcome_unknown() from error
+                raise
+        raise outcome_unknown()
+
+    async def _is_cleared(self, partition: Partition, lease: Lease) -> bool:
+        """False if another state is there than the one that was read."""
+        fields = await self._fields(partition)
+        keys = [lease_key(partition.name), manifest_key(partition.name)]
+        answer, *highest = await self._connection.run(
+            scripts.CLEAR,
+            [*keys, *await self._segment_keys(partition, fields)],
+            [lease.owner, lease.fence, fields.get(b"history_digest", b"")],
+            changes_state=True,
+        )
+        if answer == Answer.FENCED:
+            raise lease_fenced(lease.fence, *highest)
+        return bool(answer == Answer.DONE)
 
     async def _run_publish(
         self, publication: Publication, manifest: Manifest, previous: Manifest | None, history: str
@@ -217,14 +215,26 @@ class RedisVectorIndex:
         try:
             manifest = parse_manifest(fields)
         except DomainError:
-            pattern = segment_pattern(partition.name)
-
-            async def scan(client: Client) -> list[str]:
-                return [key.decode() async for key in client.scan_iter(match=pattern, count=_SCAN_COUNT)]
-
-            return await self._connection.call(pattern, scan, timeout_seconds=self._transfer_timeout)
+            return await self._found_segment_keys(partition)
         entries = () if manifest is None else manifest.segments
         return [segment_key(partition.name, entry.segment_id) for entry in entries]
+
+    async def _found_segment_keys(self, partition: Partition) -> list[str]:
+        """Page by page, each with a deadline of its own, for they are of all that the server has."""
+        pattern, cursor = segment_pattern(partition.name), 0
+
+        async def page(client: Client) -> tuple[int, list[bytes]]:
+            return cast("tuple[int, list[bytes]]", await client.scan(cursor, match=pattern, count=_SCAN_COUNT))
+
+        for _ in range(_MOST_READS_AGAIN):
+            connections, found, is_last = self.connections, set[str](), False
+            while not is_last:
+                cursor, keys = await self._connection.call(pattern, page)
+                found.update(key.decode() for key in keys)
+                is_last = cursor == 0
+            if connections == self.connections:  # else some pages may be of another server, which orders them anew
+                return sorted(found)
+        raise index_unavailable("the index kept changing while it was read")
 
 
 def _repeated(details: Sequence[bytes]) -> Manifest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from durable_memory.adapters.manifest_codec import descriptor_text, parse_descriptor, parse_segments, segments_text
@@ -55,13 +55,7 @@ class SqliteVectorIndex:
         await self._store.check()
 
     async def manifest(self, partition: Partition) -> Manifest | None:
-        (found,) = await self.manifests([partition])
-        return found
-
-    async def manifests(self, partitions: Sequence[Partition]) -> list[Manifest | None]:
-        wanted = [partition.name for partition in partitions]
-        found = await self._store.read_beside(lambda connection: _find_manifests(connection, wanted))
-        return [found.get(name) for name in wanted]
+        return await self._store.read_beside(lambda connection: _find_manifest(connection, partition.name))
 
     async def segments(self, partition: Partition, segment_ids: Collection[str]) -> Mapping[str, bytes]:
         parameters = {"partition": partition.name, "segment_ids": names(segment_ids), "now": self._now()}
@@ -110,7 +104,7 @@ class SqliteVectorIndex:
             _require_own(connection, partition, lease)
             require_live(connection, lease, self._now())
             run(connection, "drop_manifest", {"partition": partition.name})
-            run(connection, "drop_segments", {"partition": partition.name})
+            run(connection, "drop_published_segments", {"partition": partition.name})
 
         await self._store.write_beside(work)
 
@@ -118,7 +112,7 @@ class SqliteVectorIndex:
         name = publication.partition.name
         now = self._now()
         _require_own(connection, publication.partition, publication.lease)
-        published = _find_manifests(connection, [name]).get(name)
+        published = _find_manifest(connection, name)
         if published is not None and published.nonce == publication.nonce:
             return published
         require_live(connection, publication.lease, now)
@@ -158,9 +152,9 @@ def _find_segments(
     }
 
 
-def _find_manifests(connection: sqlite3.Connection, partitions: Sequence[str]) -> dict[str, Manifest]:
-    rows = fetch(connection, "find_manifests", {"partitions": names(partitions)})
-    return {row["partition"]: _manifest(row) for row in rows}
+def _find_manifest(connection: sqlite3.Connection, partition: str) -> Manifest | None:
+    rows = fetch(connection, "find_manifest", {"partition": partition})
+    return _manifest(rows[0]) if rows else None
 
 
 def _manifest(row: dict[str, Any]) -> Manifest:

@@ -13,12 +13,11 @@ ON CONFLICT (name) DO UPDATE SET
 -- name: end_lease
 UPDATE index_leases SET owner = NULL, nonce = NULL, since = NULL, expires_at = NULL WHERE name = :name;
 
--- name: find_manifests
+-- name: find_manifest
 SELECT
-    partition, format, descriptor, index_revision, history_digest, fence, nonce, source_history_id, source_revision,
-    segments
+    format, descriptor, index_revision, history_digest, fence, nonce, source_history_id, source_revision, segments
 FROM index_manifests
-WHERE partition IN (SELECT value FROM json_each(:partitions));
+WHERE partition = :partition;
 
 -- name: put_manifest
 INSERT INTO index_manifests (
@@ -69,5 +68,5 @@ DELETE FROM index_segments WHERE expires_at <= :now;
 -- name: drop_manifest
 DELETE FROM index_manifests WHERE partition = :partition;
 
--- name: drop_segments
-DELETE FROM index_segments WHERE partition = :partition;
+-- name: drop_published_segments
+DELETE FROM index_segments WHERE partition = :partition AND expires_at IS NULL;
