@@ -226,5 +226,8 @@ class SemanticHealth:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     self._mended(item.partition, await judge(self._index, self._records, item.partition))
-            except (DomainError, TimeoutError):
+            except TimeoutError:
                 return
+            except DomainError as error:
+                if error.reason is not Reason.DATA_CORRUPTED:
+                    return

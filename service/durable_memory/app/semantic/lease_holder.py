@@ -82,11 +82,14 @@ class LeaseHolder:
         keeper = asyncio.create_task(keep(), name="renew lease")
         try:
             yield lease
-        except asyncio.CancelledError as cancelled:
-            if lost and work.uncancel() == 0:
-                if isinstance(cancelled, CancelledTooLateError):
+        except BaseException as ended:
+            if lost and work.uncancel() == 0 and not _tells_of_no_outcome(ended):
+                if isinstance(ended, CancelledTooLateError):
                     raise not_known("the lease was lost while the index was being changed") from lost[0]
-                raise lost[0] from None
+                raise lost[0] from (None if isinstance(ended, asyncio.CancelledError) else ended)
+            if isinstance(ended, CancelledTooLateError):
+                # Whoever set a deadline looks for this very class, and not for what is derived from it.
+                raise asyncio.CancelledError from None
             raise
         finally:
             keeper.cancel()
@@ -157,6 +160,10 @@ class LeaseHolder:
         # Where it cannot be given back it expires by itself; what was done under it is complete either way.
         with suppress(DomainError):
             await self._leases.release(lease)
+
+
+def _tells_of_no_outcome(error: BaseException) -> bool:
+    return isinstance(error, DomainError) and error.reason is Reason.OUTCOME_UNKNOWN
 
 
 def _lost(lease: Lease, problem: str) -> DomainError:

@@ -130,9 +130,10 @@ class Maintenance:
 
     async def stop(self) -> None:
         """Stop looking, and cancel what runs: an index is left whole, and another replica goes on."""
-        tasks = [*self._running.values(), *([self._loop] if self._loop is not None else [])]
-        self._loop = None
-        await end(tasks)
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            await end([loop])  # first, for it begins what is ended then
+        await end(self._running.values())
         self._running.clear()
 
     def health(self) -> MaintenanceHealth:

@@ -49,20 +49,20 @@ class PartitionState:
 async def judge(index: VectorIndex, records: SemanticRecords, partition: Partition) -> PartitionState:
     """Read index and repository, and compare.
 
-    A publication may happen between the two reads: an index that agrees with neither receipt nor intent is read once
-    more after them before it counts as regressed.
+    A publication may happen between the reads: an index that agrees with neither intent nor receipt is read once more
+    after them, and counts as regressed if it is still the same. The receipt is read after the intent, for what ends an
+    intent is the receipt of it.
     """
     manifest = await index.manifest(partition)
-    receipt = await records.last_receipt(partition)
-    intent = await records.pending_intent(partition)
-    state = compare(manifest, receipt, intent)
-    if state.state is IndexState.REGRESSED:
-        again = await index.manifest(partition)
-        if again != manifest:
-            receipt = await records.last_receipt(partition)
-            intent = await records.pending_intent(partition)
-            state = compare(again, receipt, intent)
-    return state
+    while True:
+        intent = await records.pending_intent(partition)
+        receipt = await records.last_receipt(partition)
+        state = compare(manifest, receipt, intent)
+        if state.state is not IndexState.REGRESSED:
+            return state
+        before, manifest = manifest, await index.manifest(partition)
+        if manifest == before:
+            return state
 
 
 def compare(manifest: Manifest | None, receipt: Receipt | None, intent: Intent | None) -> PartitionState:

@@ -335,8 +335,9 @@ class _Refresh:
 
     async def _publish(self, state: PartitionState, view: VectorView | None, delta: IndexDelta, head: Head) -> Receipt:
         descriptor = self._descriptor(state.manifest)
-        if state.manifest is not None and state.manifest.descriptor != descriptor:
-            state = await self._cleared(state)
+        in_another_form = state.manifest is not None and state.manifest.descriptor != descriptor
+        if in_another_form:
+            state = replace(state, manifest=None)  # what there will be before the publication
         laid_out = await asyncio.to_thread(self._lay_out, view, delta, descriptor.width)
         self._check_budget(live_records(laid_out.entries), sum(entry.nbytes for entry in laid_out.entries))
         await self._report(RefreshProgress(phase=RefreshPhase.STAGING, done=len(delta.wanted), total=len(delta.wanted)))
@@ -367,21 +368,19 @@ class _Refresh:
             started_at=self._service._clock.now(),
         )
         await self._records.write_intent(self._partition, intent)
-        receipt = await to_its_end(self._settle(publication, intent))
+        receipt = await to_its_end(self._settle(publication, intent, clear_first=in_another_form))
         await self._report(RefreshProgress(phase=RefreshPhase.PUBLISHED))
         return receipt
 
-    async def _settle(self, publication: Publication, intent: Intent) -> Receipt:
-        """Publish and write the receipt of it."""
+    async def _settle(self, publication: Publication, intent: Intent, *, clear_first: bool) -> Receipt:
+        """Publish and write the receipt of it. `clear_first`: what is there has another form, and would be in the way;
+        until then it serves."""
+        if clear_first:
+            self._service._vectors.drop(self._partition)
+            await self._index.clear(self._partition, self._lease)
         manifest = await published(self._index, publication)
         self._staged.clear()
         return await put_on_record(self._records, self._partition, self._receipt_of(intent, manifest))
-
-    async def _cleared(self, state: PartitionState) -> PartitionState:
-        """Nothing is there any more, so that what comes next may have another form."""
-        self._service._vectors.drop(self._partition)
-        await self._index.clear(self._partition, self._lease)
-        return replace(state, manifest=None)
 
     def _lay_out(self, view: VectorView | None, delta: IndexDelta, width: FloatWidth) -> StagedSegments:
         return lay_out(

@@ -155,6 +155,7 @@ class SemanticRuntime:
     async def start(self) -> None:
         """Come up now if that works in a moment, otherwise keep trying. The store is open."""
         first = asyncio.create_task(self._come_up(), name="semantic recall comes up")
+        self._starting = [first]
         try:
             await asyncio.wait({first}, timeout=_START_SECONDS)
         except asyncio.CancelledError:
@@ -162,7 +163,7 @@ class SemanticRuntime:
             raise
         if not first.done() or not first.result():
             trying = asyncio.create_task(self._keep_trying(first), name="semantic recall keeps trying")
-            self._starting = [first, trying]
+            self._starting.append(trying)
 
     async def close(self) -> None:
         """Stop everything and let go of embedder and index. Idempotent."""

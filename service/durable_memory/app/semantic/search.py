@@ -233,7 +233,9 @@ class SemanticSearch:
 
     def _unavailable(self, partition: Partition, error: DomainError) -> SemanticUnavailableError:
         if error.reason is not Reason.DATA_CORRUPTED:
-            return SemanticUnavailableError(DegradationReason.INDEX_UNAVAILABLE)
+            of_store = error.metadata.get("dependency") == "store"
+            cause = f"what is published could not be checked: {error.message}" if of_store else ""
+            return SemanticUnavailableError(DegradationReason.INDEX_UNAVAILABLE, cause)
         if error.metadata.get("what") == "manifest":
             self._health.unreadable(partition)
         return SemanticUnavailableError(DegradationReason.INDEX_CORRUPTED)

@@ -40,10 +40,6 @@ class VectorCache:
         """What is in memory now."""
         return self._views.values()
 
-    def held(self, partition: Partition) -> VectorView | None:
-        """The view that is in memory, of whatever revision."""
-        return self._views.get(partition.name)
-
     async def load(self, partition: Partition, manifest: Manifest) -> VectorView:
         """The view of exactly `manifest`.
 

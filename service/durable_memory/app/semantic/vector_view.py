@@ -64,8 +64,8 @@ class Block:
         return cls(entry, segment.records, rows, matrix, _dead(entry), revisions, WeakKeyDictionary())
 
     def with_entry(self, entry: SegmentEntry) -> Block:
-        """The same segment with other records removed."""
-        if entry.removed == self.entry.removed:
+        """The same segment as a manifest lists it: with other records removed, or stored anew under another id."""
+        if entry == self.entry:
             return self
         return replace(self, entry=entry, dead=_dead(entry))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -88,12 +87,6 @@ def decode_segment(encoded: bytes) -> Segment:
     if magic != _MAGIC or len(records) != count or len(vectors) != count * dimension * floats.nbytes:
         raise _corrupted()
     return Segment(dimension=dimension, width=floats, records=records, vectors=vectors)
-
-
-def segment_bytes(records: Sequence[VectorRecord], dimension: int, width: FloatWidth) -> int:
-    """The size of the encoded segment, to within its padding: for budgets, before anything is staged."""
-    table = sum(len(item.node_id.encode()) + 90 for item in records)
-    return _HEAD.size + table + 8 + len(records) * dimension * width.nbytes + _CHECKSUM_BYTES
 
 
 def _padding(size: int) -> int:

@@ -8,6 +8,8 @@ from structlog.testing import capture_logs
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic.health import REMEMBERED_SECONDS
 from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, not_serving
+from durable_memory.domain.namespace import Namespace
+from durable_memory.domain.semantic.refusals import manifest_unreadable
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.unit.app.semantic.semantic_world import ABOUT_TEA, MONEY, RAIN, TEA
 from tests.unit.app.stores import Gate
@@ -174,6 +176,28 @@ async def test_an_index_that_cannot_be_read_is_not_taken_for_mended(semantic, ba
     backing.index.before["manifest"] = _fails(dependency_unavailable("gone"))
     assert not await _check(semantic)
     assert semantic.runtime.state().unserved_partitions == {"REGRESSED": 1}
+
+
+async def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_looked_at(
+    semantic, successor, backing, monkeypatch
+):
+    await semantic.indexed(TEA)
+    backing.lose_index()
+    await semantic.status()
+    other = semantic.partition_of(Namespace("acme", "user-1", "other"))
+    read = backing.index._store.manifest
+
+    async def manifest(partition):
+        if partition == other:
+            raise manifest_unreadable()
+        return await read(partition)
+
+    monkeypatch.setattr(backing.index._store, "manifest", manifest)
+    semantic.runtime.health.unreadable(other)
+    assert semantic.runtime.state().unserved_partitions == {"REGRESSED": 1, "CORRUPTED": 1}
+    await successor.refresh()
+    assert not await _check(semantic)
+    assert semantic.runtime.state().unserved_partitions == {"CORRUPTED": 1}
 
 
 async def test_memories_without_a_vector_are_counted_while_the_provider_fails(semantic):

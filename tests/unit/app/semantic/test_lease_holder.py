@@ -153,16 +153,58 @@ async def test_a_lease_that_is_lost_while_the_index_is_changed_leaves_the_outcom
     with refused(Reason.OUTCOME_UNKNOWN):
         async with timed.holder(ttl_seconds=0.3).hold(PARTITION) as lease:
             await timed.leases.release(lease)
-            async with timed.holder("two").hold(PARTITION):
-                work = asyncio.current_task()
-                assert work is not None
-                asyncio.create_task(_set_when_cancelled(work, changing))  # noqa: RUF006 - ends with the work
-                await to_its_end(change())
+            work = asyncio.current_task()
+            assert work is not None
+            asyncio.create_task(_set_when_cancelled(work, changing))  # noqa: RUF006 - ends with the work
+            await to_its_end(change())
 
 
 async def _set_when_cancelled(work: asyncio.Task[None], event: asyncio.Event) -> None:
     await wait_until_async(lambda: work.cancelling() > 0, 10.0)
     event.set()
+
+
+async def test_a_deadline_that_passes_while_the_index_is_changed_is_a_deadline_that_passed(place: Place) -> None:
+    changing = asyncio.Event()
+
+    async def change() -> None:
+        await changing.wait()
+
+    work = asyncio.current_task()
+    assert work is not None
+    ending = asyncio.create_task(_set_when_cancelled(work, changing))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01), place.holder().hold(PARTITION):
+            await to_its_end(change())
+    await ending
+    assert await place.owner() is None
+
+
+async def _fails_when_cancelled(error: DomainError) -> None:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        raise error from None
+
+
+async def test_what_the_work_fails_with_when_its_lease_is_lost_does_not_hide_that(timed: Place) -> None:
+    with refused(Reason.LEASE_FENCED):
+        async with timed.holder(ttl_seconds=0.3).hold(PARTITION) as lease:
+            await timed.leases.release(lease)
+            await _fails_when_cancelled(LOST)
+    work = asyncio.current_task()
+    assert work is not None
+    assert work.cancelling() == 0, "nobody else has cancelled it"
+
+
+async def test_an_outcome_that_nobody_knows_is_not_known_by_the_loss_of_the_lease_either(timed: Place) -> None:
+    with refused(Reason.OUTCOME_UNKNOWN):
+        async with timed.holder(ttl_seconds=0.3).hold(PARTITION) as lease:
+            await timed.leases.release(lease)
+            await _fails_when_cancelled(DomainError(Reason.OUTCOME_UNKNOWN, "no answer came"))
+    work = asyncio.current_task()
+    assert work is not None
+    assert work.cancelling() == 0
 
 
 async def test_the_work_ends_with_a_defect_in_its_renewals_for_nothing_may_go_on_without_them(timed: Place) -> None:

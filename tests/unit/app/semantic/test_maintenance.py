@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from durable_memory import tasks
 from durable_memory.app.call import Call
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenancePhase
 from durable_memory.domain.caller import Role
@@ -109,6 +111,25 @@ async def test_a_run_that_the_process_stops_in_the_middle_is_on_record_as_cancel
     (run,) = await runs(due)
     assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.CANCELLED, 1, 0)
     assert maintenance.health().phase is MaintenancePhase.STOPPED
+
+
+async def test_what_is_begun_by_a_look_that_was_told_to_end_is_ended_as_well(
+    due: SemanticWorld, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_AGAIN_SECONDS", 0.01)
+    looking = asyncio.Event()
+    due.embedder.gate.clear()
+
+    async def takes_it_for_a_lost_connection() -> None:
+        if not looking.is_set():
+            looking.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    backing.records.before["due"] = takes_it_for_a_lost_connection
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
+        await looking.wait()
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "scheduled refresh"] == []
 
 
 async def test_a_run_that_was_overtaken_leaves_the_record_to_its_successor(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -11,6 +12,7 @@ from durable_memory.app.semantic.refresh import RefreshLimits
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.refusals import index_revision_conflict, lease_fenced
 from durable_memory.domain.semantic.segment import FloatWidth
+from tests.fixture_embedder import DIMENSION
 from tests.unit.app.semantic.semantic_world import (
     ABOUT_RAIN,
     ABOUT_TEA,
@@ -21,7 +23,7 @@ from tests.unit.app.semantic.semantic_world import (
     found_ids,
     semantic_process,
 )
-from tests.unit.app.stores import fails_once
+from tests.unit.app.stores import Gate, fails_once
 from tests.unit.app.world import refused
 
 UNKNOWN = DomainError(Reason.OUTCOME_UNKNOWN, "no answer came")
@@ -99,3 +101,61 @@ async def test_another_width_in_the_settings_is_taken_up_by_a_rebuild_and_holds_
         assert (status.state, status.manifest.descriptor.width) == (IndexState.CURRENT, FloatWidth.FLOAT16)
         assert found_ids(await narrow.answer(ABOUT_TEA)) == ["a"]
         assert found_ids(await narrow.answer(ABOUT_RAIN)) == ["b"]
+
+
+@pytest.fixture
+async def narrowing(backing: Backing) -> AsyncIterator[SemanticWorld]:
+    """A process that would store an index of wide floats in narrow ones, were it told to write it anew."""
+    async with semantic_process(backing, "wide") as wide:
+        await wide.indexed(TEA)
+    async with semantic_process(backing, "narrow", limits=RefreshLimits(width=FloatWidth.FLOAT16)) as narrow:
+        yield narrow
+
+
+async def width(world: SemanticWorld) -> FloatWidth:
+    """That of the floats of an index that serves."""
+    status = await world.status()
+    assert status.manifest is not None
+    assert status.state is IndexState.CURRENT
+    assert found_ids(await world.answer(ABOUT_TEA)) == ["a"]
+    return status.manifest.descriptor.width
+
+
+async def test_a_rebuild_in_another_width_that_would_take_too_much_leaves_the_old_index(backing: Backing) -> None:
+    async with semantic_process(backing, "narrow", limits=RefreshLimits(width=FloatWidth.FLOAT16)) as narrow:
+        await narrow.indexed(TEA)
+    fits_vectors_alone = RefreshLimits(max_bytes=DIMENSION * FloatWidth.FLOAT32.nbytes + 1)
+    async with semantic_process(backing, "wide", limits=fits_vectors_alone) as wide:
+        with refused(Reason.QUOTA_EXCEEDED):
+            await wide.refresh(rebuild=True)
+        assert await width(wide) is FloatWidth.FLOAT16
+
+
+@pytest.mark.parametrize("step", ["stage", "write_intent"])
+async def test_a_rebuild_in_another_width_that_is_left_or_fails_on_its_way_leaves_the_old_index(
+    narrowing: SemanticWorld, backing: Backing, step: str
+) -> None:
+    hooked = backing.index if step == "stage" else backing.records
+    gate = hooked.before[step] = Gate()
+    work = asyncio.create_task(narrowing.refresh(rebuild=True))
+    await gate.reached.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    hooked.before[step] = fails_once(LOST)
+    with refused(Reason.DEPENDENCY_UNAVAILABLE):
+        await narrowing.refresh(rebuild=True)
+    assert await width(narrowing) is FloatWidth.FLOAT32
+
+
+async def test_a_rebuild_in_another_width_that_is_left_when_the_old_index_goes_comes_to_its_end(
+    narrowing: SemanticWorld, backing: Backing
+) -> None:
+    gate = backing.index.before["clear"] = Gate()
+    work = asyncio.create_task(narrowing.refresh(rebuild=True))
+    await gate.reached.wait()
+    work.cancel()
+    gate.open()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await width(narrowing) is FloatWidth.FLOAT16

@@ -11,7 +11,7 @@ from durable_memory.app.recall_result import NOT_USED, DegradationReason
 from durable_memory.app.semantic import runtime
 from durable_memory.app.services import build_services
 from durable_memory.app.sessions import PolicyRequest
-from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable
 from durable_memory.domain.session import RecallMode
 from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
@@ -91,6 +91,17 @@ async def test_an_explicit_mode_has_recalled_nothing_and_says_nothing_else(
     with pytest.raises(DomainError) as caught:
         await semantic.answer("kettles", mode=mode)
     assert caught.value.message == f"mode {mode.name} is not possible: the vector index cannot be read"
+
+
+async def test_a_repository_that_cannot_say_what_was_published_is_not_taken_for_the_index(
+    semantic: SemanticWorld, successor: SemanticWorld
+) -> None:
+    await semantic.indexed(TEA)
+    semantic.backing.records.before["last_receipt"] = fails_always(dependency_unavailable("the store does not answer"))
+    assert await said(successor) == (
+        DegradationReason.INDEX_UNAVAILABLE,
+        "what is published could not be checked: the store does not answer; lexical recall only",
+    )
 
 
 async def test_a_bound_session_is_told_that_the_server_has_no_provider_and_why(

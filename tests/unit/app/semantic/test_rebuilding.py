@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from durable_memory.app.recall_result import DegradationReason
-from durable_memory.app.semantic.partition_state import IndexState
+from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.refusals import manifest_unreadable
 from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
     ABOUT_RAIN,
     ABOUT_TEA,
+    MONEY,
     RAIN,
     TEA,
     Backing,
@@ -22,7 +24,7 @@ from tests.unit.app.semantic.semantic_world import (
     looked,
     maintained,
 )
-from tests.unit.app.stores import fails_once
+from tests.unit.app.stores import Gate, fails_once
 
 LOST = DomainError(Reason.DEPENDENCY_UNAVAILABLE, "the index is not there")
 FIRST_PAUSE_SECONDS, A_WHILE = 2.0, 61.0
@@ -135,6 +137,65 @@ async def test_an_index_that_went_back_to_a_state_that_was_verified_is_told_by_i
     backing.lay_back(kept)
     backing.index._store.connections = 1
     assert await reason(successor) is DegradationReason.INDEX_REGRESSED
+
+
+async def test_what_was_built_again_elsewhere_is_kept_by_the_next_refresh_although_its_vectors_were_there_before(
+    semantic: SemanticWorld, successor: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.answer(ABOUT_TEA)
+    backing.lose_index()
+    await successor.refresh()
+    await semantic.remember(RAIN, "b")
+    staged = backing.index.calls["stage"]
+    assert (await semantic.refresh()).indexed_count == 2
+    assert backing.index.calls["stage"] == staged + 1, "the new one alone"
+
+
+# What is published while somebody looks
+
+
+async def judged(world: SemanticWorld) -> PartitionState:
+    return await judge(world.runtime.index, world.runtime.records, world.partition)
+
+
+async def test_an_index_whose_receipt_is_written_while_it_is_judged_is_current(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    await semantic.remember(RAIN, "b")
+    written = backing.records.before["write_receipt"] = Gate()
+    refreshing = asyncio.create_task(semantic.refresh())
+    await written.reached.wait()
+    reads: list[None] = []
+
+    async def between_the_reads() -> None:
+        reads.append(None)
+        if len(reads) == 2:
+            written.open()
+            await refreshing
+
+    backing.records.before |= {"last_receipt": between_the_reads, "pending_intent": between_the_reads}
+    state = await judged(semantic)
+    assert (state.state, state.index_revision, len(reads)) == (IndexState.CURRENT, 2, 2)
+
+
+async def test_an_index_is_current_however_often_it_is_published_while_it_is_judged(
+    semantic: SemanticWorld, backing: Backing
+) -> None:
+    await semantic.indexed(TEA)
+    left = [("b", RAIN), ("c", MONEY)]
+
+    async def publish_meanwhile() -> None:
+        del backing.records.before["last_receipt"]
+        if left:
+            await semantic.put(*left.pop())
+            await semantic.refresh()
+            backing.records.before["last_receipt"] = publish_meanwhile
+
+    backing.records.before["last_receipt"] = publish_meanwhile
+    state = await judged(semantic)
+    assert (state.state, state.index_revision) == (IndexState.CURRENT, 3)
 
 
 async def receipts(world: SemanticWorld) -> list:

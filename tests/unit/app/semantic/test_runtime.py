@@ -42,6 +42,25 @@ class SlowToOpen(GatedEmbedder):
         return await super().open()
 
 
+class SlowToLeave(GatedEmbedder):
+    """Opens at once unless it `hangs`; then it is `opening` for ever, and if it is told to stop does so when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hangs = False
+        self.opening = asyncio.Event()
+        self.may_stop = asyncio.Event()
+
+    async def open(self):
+        if self.hangs:
+            self.opening.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await self.may_stop.wait()
+        return await super().open()
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "_START_SECONDS", 0.01)
@@ -106,6 +125,24 @@ async def test_what_no_repetition_mends_ends_the_start(backing: Backing):
 async def test_a_process_that_ends_before_its_provider_answered_leaves_nothing_behind(backing: Backing):
     async with semantic_process(backing, "a", SlowToOpen()) as world:
         assert world.runtime.generation is None
+
+
+async def test_a_start_that_is_broken_off_is_waited_for_by_the_close(backing: Backing):
+    embedder = SlowToLeave()
+    async with semantic_process(backing, "a", embedder) as world:
+        await world.runtime.close()
+        embedder.hangs = True
+        starting = asyncio.create_task(world.runtime.start())
+        await embedder.opening.wait()
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        closing = asyncio.create_task(world.runtime.close())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not closing.done()
+        embedder.may_stop.set()
+        await closing
 
 
 @pytest.mark.usefixtures("impatient")

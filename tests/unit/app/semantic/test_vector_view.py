@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from durable_memory.app.semantic.vector_view import next_view
@@ -12,6 +14,10 @@ from durable_memory.domain.semantic.segment import FloatWidth, Segment, VectorRe
 from tests.unit.app.world import refused
 
 DIMENSION = 4
+
+
+def never(segment_id: str) -> bytes:
+    pytest.fail(f"{segment_id} is there already")
 
 
 def encoded_of(node_id: str) -> bytes:
@@ -50,6 +56,14 @@ def listing(*node_ids: str) -> Manifest:
 def test_segments_are_told_apart_by_more_than_their_size() -> None:
     view = next_view(listing("a", "b"), None, encoded_of)
     assert [record.node_id for record in view.records()] == ["a", "b"]
+
+
+def test_a_segment_that_was_stored_anew_is_not_read_again_and_is_known_by_its_new_id() -> None:
+    before = next_view(listing("a"), None, encoded_of)
+    (entry,) = before.manifest.segments
+    after = next_view(replace(before.manifest, segments=(replace(entry, segment_id="a again"),)), before, never)
+    assert [block.entry.segment_id for block in after.blocks] == ["a again"]
+    assert after.blocks[0].matrix is before.blocks[0].matrix
 
 
 @pytest.mark.parametrize("there", [{"a": "b", "b": "a"}, {"a": "a", "b": "a"}])
