@@ -182,11 +182,14 @@ func (c *calls) upload(
 }
 
 // guarded does work that the service may fail to answer. Where the caller chose to go on without, an outage is the
-// first result instead of the second, soon, and at once while it lasts. work passes most on to its calls.
+// first result instead of the second, soon, and at once while it lasts. work passes most on to its calls, which share
+// one deadline.
 func (c *calls) guarded(
 	ctx context.Context, choice OnUnavailable, work func(ctx context.Context, most int) error,
 ) (outage *Error, err error) {
 	if choice.or(c.onUnavailable) != EmptyWhenUnavailable {
+		ctx, cancel := withinACall(ctx)
+		defer cancel()
 		return nil, work(ctx, asTheyTake)
 	}
 	if lasting := c.lastingOutage(); lasting != nil {
@@ -247,6 +250,11 @@ func withDefaultTimeout(ctx context.Context, timeout time.Duration) (context.Con
 	return context.WithTimeout(ctx, timeout)
 }
 
+// withinACall is for several calls that are one to the caller: together they take no longer than any call.
+func withinACall(ctx context.Context) (context.Context, context.CancelFunc) {
+	return withDefaultTimeout(ctx, policyOf("").timeout)
+}
+
 // waits tells whether the delay passed with time left for another attempt.
 func waits(ctx context.Context, delay time.Duration) bool {
 	if deadline, stated := ctx.Deadline(); stated && time.Now().Add(delay).After(deadline) {
@@ -270,14 +278,12 @@ func outOfTime(ctx context.Context) error {
 	return context.DeadlineExceeded
 }
 
-// gate lets one in at a time, and nobody wait longer than their context, or than a call by default.
+// gate lets one in at a time, and nobody wait longer than their context.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
 
 func (g gate) enter(ctx context.Context) error {
-	ctx, cancel := withDefaultTimeout(ctx, policyOf("").timeout)
-	defer cancel()
 	select {
 	case g <- struct{}{}:
 		return nil

@@ -17,7 +17,8 @@ type OnUnavailable int
 const (
 	// FailWhenUnavailable fails with an error that is [ErrUnavailable].
 	FailWhenUnavailable OnUnavailable = iota + 1
-	// EmptyWhenUnavailable finds nothing, and says so. It gives up after two seconds, and at once while an outage lasts.
+	// EmptyWhenUnavailable finds nothing, and says so. It gives up after two seconds, however much later its context
+	// ends, and at once while an outage lasts.
 	EmptyWhenUnavailable
 )
 

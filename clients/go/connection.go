@@ -42,8 +42,8 @@ type settings struct {
 // DURABLE_MEMORY_ADDRESS, else 127.0.0.1:7447.
 func WithAddress(address string) Option { return func(s *settings) { s.address = address } }
 
-// WithToken is the bearer token of every call. Default: DURABLE_MEMORY_TOKEN. It is never sent in clear text to another
-// machine unless [WithPlaintext] or http:// says so.
+// WithToken is the bearer token of every call; white space around it is not sent. Default: DURABLE_MEMORY_TOKEN. It is
+// never sent in clear text to another machine unless [WithPlaintext] or http:// says so.
 func WithToken(token string) Option {
 	if token == "" {
 		return func(*settings) {}
@@ -51,7 +51,8 @@ func WithToken(token string) Option {
 	return WithTokenSource(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokenSource asks for the bearer token before every attempt. Its errors are returned as they are.
+// WithTokenSource asks for the bearer token before every attempt; an empty one is not sent. Its errors are returned as
+// they are.
 func WithTokenSource(token func(context.Context) (string, error)) Option {
 	return func(s *settings) { s.token = token }
 }
@@ -202,6 +203,11 @@ func (s *settings) outgoing(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("durablememory: no token: %w", err)
 		}
 		if token != "" {
+			token = strings.TrimSpace(token) // as a token that was read from a file ends a line
+			if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r < '!' || r > '~' }) {
+				// Not left to the library, whose error quotes what it cannot send.
+				return nil, errors.New("durablememory: the token has characters that a header cannot carry")
+			}
 			headers = append(headers, "authorization", "Bearer "+token)
 		}
 	}

@@ -128,6 +128,25 @@ func TestAnErrorOfTheTokenSourceIsReturnedAsItIs(t *testing.T) {
 	equal(t, "attempts", len(server.Asked(remember)), 0)
 }
 
+func TestATokenThatNoHeaderCanCarryIsRefusedWithoutBeingTold(t *testing.T) {
+	token := ""
+	client, server := scriptedClient(t, durablememory.WithTokenSource(func(context.Context) (string, error) { return token, nil }))
+	for _, token = range []string{"secret\nsecret", "secret secret", "s\u00e9cret", "\n"} {
+		err := rememberIt(t, client, nil)
+		var failed *durablememory.Error
+		if err == nil || errors.As(err, &failed) || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%q: got %v", token, err)
+		}
+	}
+	equal(t, "attempts", len(server.Asked(remember)), 0)
+	token = "from-a-file\n"
+	must(t, rememberIt(t, client, nil))
+	equal(t, "token", server.Asked(remember)[0].Headers.Get("authorization")[0], "Bearer from-a-file")
+	token = ""
+	must(t, rememberIt(t, client, nil))
+	equal(t, "headers without a token", len(server.Asked(remember)[1].Headers.Get("authorization")), 0)
+}
+
 type traceKey struct{}
 
 func TestTheTraceContextOfTheCallIsPassedOn(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 var ErrUnavailable = errors.New("the service cannot answer now")
 
 // ErrIncomplete is found in the error of a snapshot, export, watch or refresh that ended before its end, or does not
-// match it. Nothing of it may be relied on.
+// match it, and of an answer with another number of outcomes than was asked for. Nothing of it may be relied on.
 var ErrIncomplete = errors.New("the stream is not complete")
 
 // ErrClosed is the error of calls with a client that has been closed.

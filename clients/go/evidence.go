@@ -14,7 +14,8 @@ type Evidence struct {
 	Kind EvidenceKind
 	// Body is the source's raw bytes, up to 1 MiB. Nil: Digest is stated instead.
 	Body []byte
-	// Digest is sha256: and 64 lower-case hexadecimal digits. What the service returns has it, and no body.
+	// Digest is sha256: and 64 lower-case hexadecimal digits. What the service returns has it, and no body; of a body
+	// the service makes it, whatever stands here.
 	Digest string
 	// OccurredAt is when the source came to be. Default: the time of the change.
 	OccurredAt time.Time

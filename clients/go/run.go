@@ -279,6 +279,8 @@ func (r *Run) RecordUseOf(ctx context.Context, used []Citable, options *RecordUs
 	if len(used) == 0 {
 		return nil, nil
 	}
+	ctx, cancel := withinACall(ctx)
+	defer cancel()
 	if _, err := r.ensureBegun(ctx, asTheyTake); err != nil {
 		return nil, err
 	}

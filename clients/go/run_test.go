@@ -354,3 +354,78 @@ func TestAnAdmissionInSeveralRunsMayHaveBeenDoneInPart(t *testing.T) {
 	_, err = durablememory.RecordUseAll(t.Context(), runs, hits[:1])
 	equal(t, "definite in one run", serviceError(t, err).Definite, true)
 }
+
+// limited is an answer after which a call is repeated a little later.
+var limited = scripted.Answer{Code: codes.ResourceExhausted, Reason: "RATE_LIMITED", RetryAfter: 300 * time.Millisecond}
+
+func TestTheStepsOfACallShareItsDeadlineAlsoTheOneByDefault(t *testing.T) {
+	fail := &durablememory.RecallOptions{OnUnavailable: durablememory.FailWhenUnavailable}
+	hits := []durablememory.Hit{hit("a")}
+	calls := map[string]func(context.Context, *durablememory.Session, *durablememory.Run) error{
+		activeRecall: func(ctx context.Context, _ *durablememory.Session, run *durablememory.Run) error {
+			_, err := run.Recall(ctx, "tea", fail)
+			return err
+		},
+		admitMemories: func(ctx context.Context, _ *durablememory.Session, run *durablememory.Run) error {
+			_, err := run.Admit(ctx, hits, &durablememory.AdmitOptions{OnUnavailable: fail.OnUnavailable})
+			return err
+		},
+		recordUse: func(ctx context.Context, _ *durablememory.Session, run *durablememory.Run) error {
+			_, err := run.RecordUse(ctx, hits, nil)
+			return err
+		},
+		"RecallService.ExplainRecall": func(ctx context.Context, session *durablememory.Session, _ *durablememory.Run) error {
+			_, err := session.Explain(ctx, "a", "tea", nil)
+			return err
+		},
+		"SessionService.RebindSession": func(ctx context.Context, session *durablememory.Session, _ *durablememory.Run) error {
+			_, err := session.Rebind(ctx, durablememory.Policy{}, nil)
+			return err
+		},
+	}
+	for method, call := range calls {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			client, server := scriptedClient(t)
+			server.Answers(openSession, unavailable, unavailable, limited, openedSession())
+			session, err := client.OpenSession(t.Context(), "assistant", emptyWhenUnavailable)
+			must(t, err)
+			server.Answers(beginRun, limited, begunRun())
+			run, err := session.BeginRun(t.Context(), "turn-1", nil)
+			must(t, err)
+			server.Answers(admitMemories, scripted.Reply(&pb.AdmitMemoriesResponse{Outcomes: []*pb.AdmissionOutcome{admittedOutcome("a")}}))
+			server.Answers(recordUse, scripted.Reply(&pb.RecordUseResponse{Outcomes: []*pb.UseOutcome{{}}}))
+
+			must(t, call(t.Context(), session, run))
+
+			left := server.Asked(openSession)[2].Left
+			for _, step := range []string{beginRun, method} {
+				asked := server.Asked(step)
+				if len(asked) == 0 {
+					continue // it needs no run
+				}
+				if asked[0].Left > left-200*time.Millisecond { // the step before had to wait for longer
+					t.Errorf("%s had %v of %v", step, asked[0].Left, left)
+				}
+				left = asked[0].Left
+			}
+			equal(t, "asked", len(server.Asked(method)), 1)
+		})
+	}
+}
+
+func TestUsesOfSeveralAssembliesShareADeadline(t *testing.T) {
+	run, server := begun(t)
+	server.Answers(admitMemories, scripted.Reply(&pb.AdmitMemoriesResponse{
+		Outcomes: []*pb.AdmissionOutcome{admittedOutcome("a")}, NextContextId: "c2",
+	}))
+	_, err := run.Admit(t.Context(), []durablememory.Hit{hit("a")}, nil)
+	must(t, err)
+	server.Answers(recordUse, limited, scripted.Reply(&pb.RecordUseResponse{Outcomes: []*pb.UseOutcome{{}}}))
+	_, err = run.RecordUse(t.Context(), []durablememory.Hit{hit("a"), hit("b")}, nil)
+	must(t, err)
+	asked := server.Asked(recordUse)
+	if left := asked[len(asked)-1].Left; left > 9_800*time.Millisecond {
+		t.Errorf("the second assembly had %v", left)
+	}
+}

@@ -140,6 +140,8 @@ type ExplainOptions struct {
 // Explain says why a node is, or is not, among the hits of a recall in this session. Reasons: NODE_NOT_FOUND.
 func (s *Session) Explain(ctx context.Context, nodeID, query string, options *ExplainOptions) (Explanation, error) {
 	chosen := orDefault(options)
+	ctx, cancel := withinACall(ctx)
+	defer cancel()
 	info, err := s.ensureOpen(ctx, asTheyTake)
 	if err != nil {
 		return Explanation{}, err
@@ -170,6 +172,8 @@ type RebindOptions struct {
 // Reasons: BINDING_DRIFT, if it is no longer bound to what is expected.
 func (s *Session) Rebind(ctx context.Context, policy Policy, options *RebindOptions) (SessionInfo, error) {
 	chosen := orDefault(options)
+	ctx, cancel := withinACall(ctx)
+	defer cancel()
 	info, err := s.ensureOpen(ctx, asTheyTake)
 	if err != nil {
 		return SessionInfo{}, err

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 	"strings"
+	"unicode"
 
 	durablememory "durablememory.dev/go"
 )
@@ -34,10 +35,11 @@ func chatTurn(ctx context.Context, memory *durablememory.Memory, said string) (s
 		return "", err
 	}
 	defer run.Close()
-
-	recall, err := run.Recall(ctx, said, nil)
-	if err != nil {
-		return "", err
+	var recall durablememory.Recall // stays empty where there is nothing to look for, as in a lone thumbs-up
+	if strings.ContainsFunc(said, unicode.IsLetter) || strings.ContainsFunc(said, unicode.IsNumber) {
+		if recall, err = run.Recall(ctx, said, nil); err != nil {
+			return "", err
+		}
 	}
 	fits := durablememory.Render(recall.Hits, &durablememory.RenderOptions{MaxBytes: 4_000})
 	admission, err := run.Admit(ctx, fits.Hits, nil)
@@ -46,27 +48,26 @@ func chatTurn(ctx context.Context, memory *durablememory.Memory, said string) (s
 	}
 	shown := durablememory.Render(admission.Hits, &durablememory.RenderOptions{MaxBytes: 4_000})
 	answer := askTheModel(shown.Text, said)
-
 	_, err = run.RecordUse(ctx, shown.Cited(answer), nil)
 	if err == nil {
 		heard := durablememory.Draft{Content: said, Evidence: []durablememory.Evidence{run.Evidence(said)}}
 		_, err = memory.Propose(ctx, heard, nil)
 	}
 	if errors.Is(err, durablememory.ErrUnavailable) {
-		log.Printf("nothing was kept of this turn: %v", err)
+		log.Printf("this turn may not have been kept: %v", err)
 		return answer, nil
 	}
 	return answer, err
 }
 
 func run(ctx context.Context, said string) error {
-	namespace := durablememory.Namespace{Tenant: "demo", Principal: "user-1", Scope: "chat"}
-	client, err := durablememory.NewClient(durablememory.WithNamespace(namespace))
+	client, err := durablememory.NewClient(durablememory.WithNamespace(
+		durablememory.Namespace{Tenant: "demo", Principal: "user-1", Scope: "chat"}))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	answer, err := chatTurn(ctx, client.Memory, said)
+	answer, err := chatTurn(ctx, client.Memory, strings.ToValidUTF8(strings.ReplaceAll(said, "\x00", " "), "\uFFFD"))
 	fmt.Println(answer)
 	return err
 }

@@ -44,6 +44,18 @@ func TestATurnGoesOnWithoutMemory(t *testing.T) {
 	}
 }
 
+func TestATurnThatNothingCanBeLookedUpForIsOneToo(t *testing.T) {
+	memory, ctx := dmtest.New(t).Client, t.Context()
+	answer, err := chatTurn(ctx, memory.Memory, "👍")
+	if err != nil || answer != "You said: 👍" {
+		t.Fatalf("got %q, %v", answer, err)
+	}
+	candidates, err := memory.ListCandidates(nil).Collect(ctx)
+	if err != nil || len(candidates) != 1 {
+		t.Fatalf("%d candidates, %v", len(candidates), err)
+	}
+}
+
 func TestTheExampleIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
