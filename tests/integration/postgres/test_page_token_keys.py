@@ -1,4 +1,4 @@
-"""Keys of page tokens are replaced by whichever process finds that due, and no process meets one that it cannot know."""
+"""Keys of page tokens are replaced by whichever process finds that due, and none meets a key that it cannot know."""
 
 import asyncio
 from datetime import timedelta
