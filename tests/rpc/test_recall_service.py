@@ -11,6 +11,7 @@ from durablememory.v1 import memory_service_pb2 as memory_pb
 from durablememory.v1 import recall_service_pb2 as pb
 from durablememory.v1 import repository_service_pb2 as repository_pb
 from durablememory.v1 import session_service_pb2 as session_pb
+from durablememory.v1 import transfer_service_pb2 as transfer_pb
 from tests.rpc.messages import call, change_token, draft, manual_evidence, namespace, ref, remember
 from tests.rpc.refusals import refused
 
@@ -313,6 +314,23 @@ async def test_a_use_named_by_another_digest_is_refused(stubs):
     other = await remember(stubs, "coffee")
     reused = await record_use(stubs, run.context_id, {"node_revision": ref(other), "event_id": "use-1"})
     assert reused.outcomes[0].error.reason == error_reason_pb2.ERROR_REASON_EVENT_ID_REUSED
+
+
+async def test_a_revision_beyond_all_that_there_can_be_is_refused_at_once(stubs):
+    run = await begin(stubs)
+    citation = await remember(stubs, node_id="a")
+    beyond = citation.canonical.replace("@1#", f"@{2**53}#")
+
+    async with refused(Reason.INVALID_FIELD, field="items[0].node_revision.revision"):
+        await admit(stubs, run.context_id, {"node_id": "a", "revision": 2**53})
+    async with refused(Reason.INVALID_FIELD, field="items[0].citation.canonical"):
+        await record_use(stubs, run.context_id, {"citation": {"canonical": beyond}})
+    largest = await admit(stubs, run.context_id, {"node_id": "a", "revision": 2**53 - 1})
+    assert largest.outcomes[0].verdict == access_pb2.ADMISSION_VERDICT_REFUSED
+    # What is refused one by one is kept with the request, and an export holds all requests.
+    export = stubs.transfer.ExportNamespace(transfer_pb.ExportNamespaceRequest(namespace=namespace()))
+    records = [record async for message in export for record in message.records]
+    assert records[-1].HasField("footer")
 
 
 async def test_recall_with_admission_returns_the_stored_hits_to_a_retry(stubs):

@@ -1,5 +1,7 @@
 """TransferService: a whole namespace out of one store and into another, through real channels."""
 
+import asyncio
+
 import pytest
 
 from durable_memory.domain.errors import Reason
@@ -9,8 +11,9 @@ from durablememory.v1 import recall_service_pb2 as recall_pb
 from durablememory.v1 import repository_service_pb2 as repository_pb
 from durablememory.v1 import session_service_pb2 as session_pb
 from durablememory.v1 import transfer_service_pb2 as pb
+from tests.processes.polling import wait_until_async
 from tests.rpc.messages import call, change_token, draft, namespace, ref, remember, request_id, turn
-from tests.rpc.refusals import refused
+from tests.rpc.refusals import answer_or_error, error_info, refused
 
 
 @pytest.fixture
@@ -227,11 +230,45 @@ async def test_an_import_without_any_message_is_refused(target):
 
 
 async def test_an_import_over_its_bound_is_refused_and_nothing_is_written(source, target, monkeypatch):
-    monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", 1_000)
     records = await export(source)
+    monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", 1_000)
     before = await change_token(target)
 
     async with refused(Reason.LIMIT_EXCEEDED, field="records", limit=1_000):
         await import_(target, records, size=2)
 
     assert await change_token(target) == before
+
+
+async def test_what_no_import_would_take_is_not_exported_as_if_one_did(source, monkeypatch):
+    size = sum(record.ByteSize() for record in await export(source))
+    monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", size - 1)
+
+    async with refused(Reason.LIMIT_EXCEEDED, field="records", limit=size - 1):
+        await export(source)
+
+
+async def test_imports_at_once_hold_no_more_than_one_may(source, target, monkeypatch):
+    records = await export(source)
+    size = sum(record.ByteSize() for record in records) + 500
+    monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", size)
+    sent, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow():
+        yield pb.ImportNamespaceRequest(namespace=namespace(), request_id="slow", records=records[:-1])
+        sent.set()
+        await go_on.wait()
+        yield pb.ImportNamespaceRequest(records=records[-1:])
+
+    first = asyncio.ensure_future(target.transfer.ImportNamespace(slow()))
+    await sent.wait()
+
+    async def is_refused():
+        outcome = await answer_or_error(import_(target, records[:-1]))
+        return error_info(outcome).reason == "ERROR_REASON_OVERLOADED"
+
+    await wait_until_async(is_refused, what="the first is held")
+    go_on.set()
+    assert (await first).counts == records[-1].footer.counts
+    async with refused(Reason.REVISION_CONFLICT):  # there is room again
+        await import_(target, records)

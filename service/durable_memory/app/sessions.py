@@ -14,9 +14,9 @@ from durable_memory.app.call import Call, Mutation
 from durable_memory.app.semantic.current import CurrentGeneration, generation_not_served
 from durable_memory.app.stored_results import parse_run, parse_session, run_json, session_json
 from durable_memory.domain.canonical import JsonObject, JsonValue, digest_json
-from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.errors import DomainError, Reason, limit_exceeded
 from durable_memory.domain.lexical.profiles import DEFAULT_LEXICAL_PROFILE
-from durable_memory.domain.limits import RUN_IDLE_MAX
+from durable_memory.domain.limits import RUN_IDLE_MAX, SESSION_MAX_BINDINGS
 from durable_memory.domain.session import (
     DEFAULT_CANDIDATE_LIMIT,
     DEFAULT_FUSION_PROFILE,
@@ -239,7 +239,8 @@ class SessionService:
     ) -> ReboundSession:
         """Give an open session another binding: the one way in which it ever changes, kept in its audit trail.
 
-        Raises: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT if it is not bound to `expected_digest`.
+        Raises: SESSION_NOT_FOUND, SESSION_CLOSED, BINDING_DRIFT if it is not bound to `expected_digest`, LIMIT_EXCEEDED
+        if it has had as many bindings as a session may have.
         """
         binding = SessionBinding(namespace=call.namespace, policy=self._defaults.settle(request))
         now = self._clock.now()
@@ -247,6 +248,8 @@ class SessionService:
         def decide(loaded: Loaded) -> Decision:
             stored = _open_session(loaded, session_id)
             check_digest(stored.binding, expected_digest)
+            if stored.binding_version >= SESSION_MAX_BINDINGS:
+                raise limit_exceeded("session_id", SESSION_MAX_BINDINGS, stored.binding_version + 1, "bindings")
             rebound = replace(
                 stored,
                 binding=binding,

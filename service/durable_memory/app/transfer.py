@@ -29,9 +29,10 @@ from durable_memory.app.transfer_records import (
 from durable_memory.app.transfer_verification import verified_copy
 from durable_memory.domain.access import AccessEvent
 from durable_memory.domain.canonical import JsonObject
-from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.errors import DomainError, Reason, limit_exceeded
+from durable_memory.domain.limits import IMPORT_MAX_EMPTY_CONTEXTS
 from durable_memory.domain.node import NodeRef
-from durable_memory.domain.session import BindingRecord, Session
+from durable_memory.domain.session import BindingRecord, Run, Session
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import NamespaceCopy, RequestRecord, Store
@@ -59,6 +60,8 @@ class TransferService:
         """All records of the namespace as it stands now; what is written meanwhile is left out.
 
         A stream without its footer is not an export.
+
+        Raises: LIMIT_EXCEEDED instead of the footer if no import would take it, for the runs have too many contexts.
         """
         head = await self._store.head(call.namespace)
         yield ExportHeader(
@@ -68,10 +71,23 @@ class TransferService:
             exported_at=self._clock.now(),
         )
         digest = RecordDigest()
+        most = IMPORT_MAX_EMPTY_CONTEXTS + 2
+        contexts = 0
         async with aclosing(self._records(call, head)) as records:
             async for record in records:
-                digest.add(record)
+                try:
+                    digest.add(record)
+                except ValueError:
+                    # Of a refusal that an earlier version kept, of a revision that is beyond all that there can be.
+                    # The call is refused before it is looked up by now, so its record is of no use to anybody.
+                    if not isinstance(record, RequestRecord):
+                        raise
+                    continue
+                most += 1
+                contexts += record.sequence + 1 if isinstance(record, Run) else 0
                 yield record
+        if contexts > most:
+            raise limit_exceeded("runs", most, contexts, "contexts")
         yield ExportFooter(counts=digest.counts(), digest=digest.hex())
 
     async def import_(self, call: Mutation, records: Sequence[ExportRecord]) -> Imported:

@@ -21,7 +21,11 @@ from durable_memory.app.transfer_records import (
 from durable_memory.domain.access import AccessEvent, AccessKind
 from durable_memory.domain.change_set import CHAIN_START, ChangeSetRecord, NodeChange, chain
 from durable_memory.domain.errors import DomainError, Reason, invalid_field
-from durable_memory.domain.limits import IMPORT_MAX_CONTEXTS
+from durable_memory.domain.limits import (
+    IMPORT_MAX_EMPTY_CONTEXTS,
+    NAMESPACE_MAX_ACTIVE_BYTES,
+    NAMESPACE_MAX_ACTIVE_NODES,
+)
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRef, NodeRevision, NodeStatus, Relation, content_digest
 from durable_memory.domain.session import Context, Run
@@ -36,22 +40,24 @@ _REVISABLE: Final = (
 def verified_copy(namespace: Namespace, records: Sequence[ExportRecord]) -> tuple[NamespaceCopy, TransferCounts]:
     """The namespace that `records` describe, if all of it verifies.
 
-    Raises: DATA_CORRUPTED (record: its place from 0, problem), INVALID_FIELD for another namespace.
+    Raises: DATA_CORRUPTED (record: its place from 0, problem), INVALID_FIELD for another namespace,
+    NAMESPACE_TOO_LARGE.
     """
     if len(records) < 2 or not isinstance(records[0], ExportHeader) or not isinstance(records[-1], ExportFooter):
         raise _refused(max(len(records) - 1, 0), "the export is not complete: its header or footer is missing")
     header, footer = records[0], records[-1]
     if header.namespace != namespace:
         raise invalid_field("namespace", "is not the one that was exported")
-    verification = _Verification(namespace)
+    verification = _Verification(namespace, max_contexts=len(records) + IMPORT_MAX_EMPTY_CONTEXTS)
     for place, record in enumerate(records[1:-1], start=1):
         verification.add(place, record)
     return verification.finish(len(records) - 1, header, footer)
 
 
 class _Verification:
-    def __init__(self, namespace: Namespace) -> None:
+    def __init__(self, namespace: Namespace, *, max_contexts: int) -> None:
         self._namespace = namespace
+        self._max_contexts = max_contexts
         self._digest = RecordDigest()
         self._chain = CHAIN_START
         self._latest: dict[str, NodeRevision] = {}
@@ -93,6 +99,9 @@ class _Verification:
         _require(place, self._digest.hex() == footer.digest, "the digest over all records does not agree")
         _require(place, header.token.namespace_revision == len(self._change_sets), "change sets are missing")
         _require(place, header.chain_digest == self._chain, "the history's chain digest does not agree")
+        active = [node.active_bytes for node in self._latest.values() if node.status is NodeStatus.ACTIVE]
+        if len(active) > NAMESPACE_MAX_ACTIVE_NODES or sum(active) > NAMESPACE_MAX_ACTIVE_BYTES:
+            raise _namespace_too_large(len(active), sum(active))
         copy = NamespaceCopy(
             chain_digest=self._chain,
             revision=len(self._change_sets),
@@ -132,7 +141,7 @@ class _Verification:
     def _successor(self, place: int, before: NodeRevision, node: NodeRevision) -> None:
         moved = before.status is not node.status
         _require(place, not moved or node.status in TRANSITIONS[before.status], "a status move does not exist")
-        _require(place, not before.frozen or not _revised(before, node), "a frozen memory was revised")
+        _require(place, not before.frozen or not _grown(before, node), "a frozen memory was revised")
         same = (before.kind, before.created_at) == (node.kind, node.created_at)
         _require(place, same, "a memory's kind or creation changed")
         _require(place, before.updated_at <= node.updated_at, "a memory's time goes back")
@@ -180,7 +189,7 @@ class _Verification:
 
     def _run(self, place: int, run: Run) -> None:
         _require(place, run.session_id in self._sessions, "a run belongs to no session")
-        room = IMPORT_MAX_CONTEXTS - len(self._contexts)
+        room = self._max_contexts - len(self._contexts)
         _require(place, 0 <= run.sequence < room, "the runs have more contexts than an import may bring")
         contexts = [
             Context.of(run.session_id, run.run_id, run.incarnation, sequence) for sequence in range(run.sequence + 1)
@@ -207,6 +216,12 @@ def _revised(before: NodeRevision, node: NodeRevision) -> bool:
     return any(getattr(before, name) != getattr(node, name) for name in _REVISABLE)
 
 
+def _grown(before: NodeRevision, node: NodeRevision) -> bool:
+    """Whether a node has anything that none can be given any more. What moves it may have its evidence."""
+    supported = before.status is node.status and before.evidence != node.evidence
+    return supported or _revised(before, node) or not set(node.relations) <= set(before.relations)
+
+
 def _needs_decision(before: NodeRevision, node: NodeRevision) -> bool:
     return before.status is not NodeStatus.ACTIVE or _revised(before, node)
 
@@ -224,6 +239,17 @@ def _describes(change: NodeChange, before: NodeRevision | None, node: NodeRevisi
 def _require(place: int, holds: bool, problem: str) -> None:
     if not holds:
         raise _refused(place, problem)
+
+
+def _namespace_too_large(active_nodes: int, active_bytes: int) -> DomainError:
+    return DomainError(
+        Reason.NAMESPACE_TOO_LARGE,
+        "the import has more ACTIVE memories than a namespace may hold",
+        active_nodes=active_nodes,
+        active_bytes=active_bytes,
+        max_active_nodes=NAMESPACE_MAX_ACTIVE_NODES,
+        max_active_bytes=NAMESPACE_MAX_ACTIVE_BYTES,
+    )
 
 
 def _refused(place: int, problem: str) -> DomainError:

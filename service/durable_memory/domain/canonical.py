@@ -19,9 +19,15 @@ JsonObject = Mapping[str, JsonValue]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
+INTEGER_MAX: Final = 2**53 - 1
+"""The largest integer that every reader of JSON reads exactly, so the largest one with a canonical form."""
+
 
 def canonical_json(value: JsonValue) -> bytes:
-    """The RFC 8785 form of `value`. Integers must lie within +-(2**53 - 1)."""
+    """The RFC 8785 form of `value`.
+
+    Raises: ValueError for what has none: an integer beyond +-`INTEGER_MAX`, a number that is none.
+    """
     return rfc8785.dumps(value)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote
 
+from durable_memory.domain.canonical import INTEGER_MAX
 from durable_memory.domain.errors import invalid_field
 from durable_memory.domain.node import NodeRef, NodeRevision
 from durable_memory.domain.text import check_name
@@ -64,6 +65,8 @@ def parse_citation(field: str, text: str) -> Citation:
     namespace_revision, node_id, revision, digest = match.groups()
     citation = Citation(int(namespace_revision), unquote(node_id, errors="replace"), int(revision), digest)
     check_name(f"{field}.node_id", citation.node_id)
+    if max(citation.namespace_revision, citation.revision) > INTEGER_MAX:
+        raise invalid_field(field, f"names a revision beyond {INTEGER_MAX}, the largest there can be")
     if str(citation) != text:
         raise invalid_field(field, "is not in its canonical form")
     return citation

@@ -48,8 +48,12 @@ SNAPSHOT_MAX_BYTES: Final = 256 * 1024 * 1024
 IMPORT_MAX_BYTES: Final = 2 * 1024 * 1024 * 1024
 """All records of one import together: they are verified as a whole before any is written, so they are held."""
 
-IMPORT_MAX_CONTEXTS: Final = 1_000_000
-"""Contexts of all runs of one import: a run says only how many it has had, so a small file could claim any number."""
+IMPORT_MAX_EMPTY_CONTEXTS: Final = 1_000_000
+"""How many more contexts the runs of one import may have than the import has records. A run says only how many it has
+had, so a small file could claim any number; but who admitted anything into one brings a record of that."""
+
+SESSION_MAX_BINDINGS: Final = 1_000
+"""All of them are one record of an export, which has to fit into one message."""
 
 NAMESPACE_MAX_ACTIVE_NODES: Final = 100_000
 NAMESPACE_MAX_ACTIVE_BYTES: Final = 256 * 1024 * 1024

@@ -18,6 +18,7 @@ from durable_memory.domain.session import (
     RecallMode,
     RecallPolicy,
     SemanticGeneration,
+    Session,
     SessionBinding,
     SessionState,
     decode_binding,
@@ -279,6 +280,22 @@ async def test_rebinding_is_compared_and_kept_with_who_and_when(world: World) ->
         (2, 9, "owner"),
     ]
     assert [record.bound_at for record in records] == [opened.opened_at, world.clock.now()]
+
+
+async def test_a_session_has_no_more_bindings_than_one_record_can_hold(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("durable_memory.app.sessions.SESSION_MAX_BINDINGS", 2)
+    session = (await open_session(world)).session
+
+    async def rebind(most: int) -> Session:
+        request, asked = world.request("RebindSession"), PolicyRequest(max_results=most)
+        return (await world.app.sessions.rebind(request, "assistant", session.binding.digest(), asked)).session
+
+    session = await rebind(9)
+    with refused(Reason.LIMIT_EXCEEDED, field="session_id", limit=2, actual=3):
+        await rebind(8)
+    assert await world.app.sessions.get(world.call, "assistant") == session
 
 
 async def test_a_repeated_rebinding_tells_of_the_binding_that_it_made(world: World) -> None:

@@ -95,6 +95,25 @@ async def everything(world: World) -> dict[str, Any]:
 # Round trips
 
 
+async def test_a_refusal_of_a_revision_beyond_all_that_there_can_be_spoils_no_export(
+    world: World, elsewhere: World
+) -> None:
+    """Earlier versions kept such a call's result, which has no canonical form."""
+    await fill(world)
+    run = (await world.app.sessions.begin_run(world.request("BeginRun"), "assistant", "turn-2", "host-1")).run
+    before = await exported(world)
+    absurd = items(NodeRef("a", 2**53), NodeRef("b", 10**19 - 1))
+    await world.app.access.admit(world.request("AdmitMemories", "absurd"), "assistant", run.context_id, absurd)
+    after = await exported(world)
+
+    def requests(records: Records) -> list[ExportRecord]:
+        return [record for record in records if isinstance(record, RequestRecord)]
+
+    assert requests(after) == requests(before)
+    await imported(elsewhere, after)
+    assert await everything(elsewhere) == await everything(world)
+
+
 async def test_an_import_is_equal_to_what_was_exported_in_every_read(world: World, elsewhere: World) -> None:
     await fill(world)
     result = await imported(elsewhere, await exported(world))
@@ -477,8 +496,52 @@ async def test_a_frozen_memory_that_was_revised_is_found(world: World, elsewhere
     await world.apply(SetStatus(node_id="a", expected_revision=2, status=NodeStatus.TOMBSTONED))
     records = await exported(world)
     place = node_at(records, "a", 3)
-    forged = rechained(changed(records, place, content="x", content_digest=content_digest("x")))
-    await refuses(elsewhere, forged, place, "a frozen memory was revised")
+    other = records[node_at(records, "b", 1)]
+    assert isinstance(other, NodeRevision)
+    for change in (
+        {"content": "x", "content_digest": content_digest("x")},
+        {"relations": (*other.relations, Relation(RelationKind.RELATED_TO, "b"))},
+        {"evidence": other.evidence, "status": NodeStatus.SUPERSEDED},
+    ):
+        forged = rechained(changed(records, place, **change))
+        await refuses(elsewhere, forged, place, "a frozen memory was revised")
+
+
+async def test_more_active_memories_than_a_namespace_may_hold_are_not_taken_in(
+    world: World, records: Records, elsewhere: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = await world.store.head(world.namespace)
+    counts = {"active_nodes": held.active_count, "active_bytes": held.active_bytes}
+    for bound, most in (("NODES", held.active_count - 1), ("BYTES", held.active_bytes - 1)):
+        with monkeypatch.context() as patch, refused(Reason.NAMESPACE_TOO_LARGE, **counts):
+            patch.setattr(f"durable_memory.app.transfer_verification.NAMESPACE_MAX_ACTIVE_{bound}", most)
+            await imported(elsewhere, records)
+        assert await elsewhere.revision() == 0
+    await imported(elsewhere, records)
+
+
+async def test_an_import_has_a_context_for_each_of_its_records_and_a_bounded_number_besides(
+    world: World, elsewhere: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run says only how many contexts it has had: what was admitted into them is what bears it out."""
+    monkeypatch.setattr("durable_memory.app.transfer_verification.IMPORT_MAX_EMPTY_CONTEXTS", 2)
+    await world.remember("tea", "a")
+    await world.open()
+    context_id = (await world.begin()).run.context_id
+    for number in range(30):
+        request = world.request("AdmitMemories", str(number))
+        admitted = await world.app.access.admit(request, "assistant", context_id, items(NodeRef("a", 1)))
+        context_id = admitted.next_context_id or ""
+    records = await exported(world)
+    bare = resealed([record for record in records if not isinstance(record, AccessEvent | RequestRecord)])
+
+    problem = "the runs have more contexts than an import may bring"
+    await refuses(elsewhere, bare, place_of(bare, lambda record: isinstance(record, Run)), problem)
+    await imported(elsewhere, records)
+    # What no import would take does not end as an export either.
+    monkeypatch.setattr("durable_memory.app.transfer.IMPORT_MAX_EMPTY_CONTEXTS", -len(records))
+    with refused(Reason.LIMIT_EXCEEDED, field="runs", actual=31):
+        await exported(world)
 
 
 async def test_a_move_that_the_status_machine_does_not_have_is_found(records: Records, elsewhere: World) -> None:

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from durable_memory.domain.canonical import from_micros
+from durable_memory.domain.canonical import INTEGER_MAX, from_micros
 from durable_memory.domain.errors import invalid_field, limit_exceeded
 from durable_memory.domain.limits import (
     FILTER_MAX_VALUES,
@@ -106,7 +106,7 @@ def revision(field: str, value: int) -> int:
     """
     if value < 1:
         raise invalid_field(field, "is missing" if value == 0 else "is not a revision: they count from 1")
-    return value
+    return _exact(field, value)
 
 
 def namespace_revision(field: str, value: int) -> int:
@@ -116,6 +116,13 @@ def namespace_revision(field: str, value: int) -> int:
     """
     if value < 0:
         raise invalid_field(field, "is negative")
+    return _exact(field, value)
+
+
+def _exact(field: str, value: int) -> int:
+    """What is kept with a request has to have a canonical form, or the namespace could not be exported any more."""
+    if value > INTEGER_MAX:
+        raise invalid_field(field, f"is beyond {INTEGER_MAX}, the largest revision there can be")
     return value
 
 
