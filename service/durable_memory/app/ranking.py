@@ -59,6 +59,9 @@ _INLINE_WORK: Final = 10_000_000
 """Characters of a query times documents: up to this, a search takes some milliseconds at the very worst, and a tenth of
 that most often, so a thread would cost more than the event loop can lose."""
 
+_READING: Final = 10_000
+"""What it takes to read a character of a query and to look its words up, in documents: so much is it at any rate."""
+
 
 class Ranked(NamedTuple):
     """One memory of a ranking, at the revision that the view has of it."""
@@ -260,7 +263,7 @@ class Ranker:
             # The fusion asks how much of the query the best hit matched.
             with_terms=int(policy.mode is not RecallMode.LEXICAL),
         )
-        if len(question.query) * len(view.index) <= _INLINE_WORK:
+        if len(question.query) * (len(view.index) + _READING) <= _INLINE_WORK:
             return await self._queue.search(view.index, search)
         (ranking,) = await asyncio.to_thread(view.index.rank_all, [search])
         return ranking

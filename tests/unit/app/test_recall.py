@@ -372,6 +372,24 @@ async def test_a_very_long_query_is_answered(world: World) -> None:
     assert await world.recall(f"{words} tea") == ["a"]
 
 
+async def test_a_long_query_leaves_the_event_loop_to_others_however_little_there_is_to_find(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    async def in_thread(function: Any, *arguments: Any) -> Any:
+        threads.append(function.__name__)
+        return function(*arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", in_thread)
+    await world.open()
+    await world.remember("tea", "a")
+    assert await world.recall("which tea is it that the user likes") == ["a"]
+    assert "rank_all" not in threads
+    assert await world.recall("tea " + "word " * 4_000) == ["a"]
+    assert threads.count("rank_all") == 1
+
+
 # Preview and explanation
 
 

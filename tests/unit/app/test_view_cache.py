@@ -137,6 +137,26 @@ async def test_pages_of_a_load_and_of_a_delta_are_put_together(
     assert (views.statistics().loads, views.statistics().deltas) == (1, 1)
 
 
+async def test_a_change_of_much_text_leaves_the_event_loop_to_others(
+    views: ViewCache, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+
+    async def in_thread(function: Any, *arguments: Any) -> Any:
+        threads.append(function.__name__)
+        return function(*arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", in_thread)
+    await view_of(views, world)
+    threads.clear()
+    await world.remember("tea", "short")
+    await view_of(views, world)
+    assert threads == []
+    await world.remember("tea " + "with milk and sugar " * 1_000, "long")
+    assert ids(await view_of(views, world), "tea") == ["long", "short"]
+    assert threads == ["extended"]
+
+
 async def test_what_is_committed_during_a_load_shows_in_the_next_view_only(
     views: ViewCache, world: World, hooked: HookedStore
 ) -> None:

@@ -31,7 +31,8 @@ _LOADS_AT_ONCE: Final = 2
 """Full loads that run beside each other; while one runs it takes several times the memory of its view."""
 
 _DELTA_MAX_INLINE: Final = 32
-"""Changed nodes up to which the index is extended on the event loop; more go to a thread."""
+_DELTA_MAX_INLINE_BYTES: Final = 16 * 1024
+"""Changed nodes, and text of them, up to which the index is extended on the event loop; more goes to a thread."""
 
 _REFUSED_MAX: Final = 10_000
 """How many namespaces that are too large are remembered."""
@@ -162,7 +163,8 @@ class ViewCache:
         if view is not None and await self._is_extension(namespace, view.key, head):
             nodes = await self._changed(namespace, view.key, head)
             self._deltas += 1
-            if len(nodes) <= _DELTA_MAX_INLINE:
+            text = sum(node.active_bytes for node in nodes)
+            if len(nodes) <= _DELTA_MAX_INLINE and text <= _DELTA_MAX_INLINE_BYTES:
                 return view.extended(head, nodes)
             return await asyncio.to_thread(view.extended, head, nodes)
         async with self._loading:
