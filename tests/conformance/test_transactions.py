@@ -80,6 +80,24 @@ async def test_evidence_stays_known_after_it_left_the_current_revision(store, na
     assert refusal.value.reason is Reason.CHANGE_SET_EMPTY
 
 
+@pytest.mark.parametrize("lock", list(Lock))
+async def test_evidence_is_known_of_what_is_found_by_its_content_too(store, namespace, lock):
+    old, other = evidence("old"), evidence("other")
+    changed = replace(old, digest=evidence("new").digest)
+    await apply(store, namespace, create("a", "same", sources=(old,)), create("b", "same", sources=(other,)))
+    await apply(store, namespace, Corroborate(node_id="a", expected_revision=1, evidence=(changed,)))
+    same, none = content_digest("same"), content_digest("none")
+    seen: list[Loaded] = []
+    reads = Reads(
+        content_digests=frozenset({same, none}),
+        content_evidence=frozenset(
+            (content, item.uri, item.digest) for content in (same, none) for item in (old, changed)
+        ),
+    )
+    await store.transact(namespace, writing(reads=reads, see=seen.append, lock=lock))
+    assert seen[0].known_evidence == {("a", item.uri, item.digest) for item in (old, changed)}
+
+
 async def test_what_decide_raises_is_raised_as_it_is_and_nothing_is_written(store, namespace):
     class UnexpectedError(Exception):
         pass

@@ -106,7 +106,7 @@ class CandidateService:
             operations = batch.operations()
             change = None
             if operations:
-                known = replace(loaded, nodes={**loaded.nodes, **batch.corroborated}, known_evidence=batch.known)
+                known = replace(loaded, nodes={**loaded.nodes, **batch.corroborated})
                 change = stage_in(known, call, ChangeSet(operations=operations), now)
             return Decision(
                 change=change,
@@ -116,7 +116,15 @@ class CandidateService:
                 },
             )
 
-        reads = Reads(node_ids=frozenset(ids), content_digests=frozenset(digests))
+        reads = Reads(
+            node_ids=frozenset(ids),
+            content_digests=frozenset(digests),
+            content_evidence=frozenset(
+                (digest, item.uri, item.digest)
+                for digest, proposal in zip(digests, proposals, strict=True)
+                for item in proposal.draft.evidence
+            ),
+        )
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads, decide=decide, request=call.request)
         )
@@ -229,7 +237,6 @@ class _ProposalBatch:
         self._evidence: dict[str, tuple[EvidenceInput, ...]] = {}
         self._results: list[tuple[ProposalOutcome, NodeRef]] = []
         self.corroborated: dict[str, NodeRevision] = {}
-        self.known: frozenset[tuple[str, str, str]] = frozenset()
 
     def add(self, field: str, node_id: str, digest: str, draft: NodeDraft) -> None:
         """Raises: INVALID_FIELD, LIMIT_EXCEEDED; `field` is the proposal's path."""
@@ -255,12 +262,12 @@ class _ProposalBatch:
             self._corroborate(field, found, draft)
 
     def _corroborate(self, field: str, node: NodeRevision, draft: NodeDraft) -> None:
-        held = {item.identity for item in node.evidence}
+        # What an earlier revision had is not new, though a later one had another text of the same source.
+        known = {(uri, digest) for node_id, uri, digest in self._loaded.known_evidence if node_id == node.node_id}
         offered = self._evidence.get(node.node_id, ())
-        new = _without(draft.evidence, held | {(item.uri, item.digest) for item in offered})
+        new = _without(draft.evidence, known | {(item.uri, item.digest) for item in offered})
         self._evidence[node.node_id] = _bounded(field, (*offered, *new))
         self.corroborated[node.node_id] = node
-        self.known |= {(node.node_id, uri, digest) for uri, digest in held}
         outcome = ProposalOutcome.CORROBORATED if new else ProposalOutcome.UNCHANGED
         self._results.append((outcome, node.ref))
 

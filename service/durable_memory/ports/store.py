@@ -70,26 +70,37 @@ class Reads:
     """What a decision has to see. Absent things are simply missing from `Loaded`.
 
     `evidence`: (node id, uri, digest) to look up in nodes' histories. `content_digests`: current revisions with this
-    content, whatever their status. `revisions`: exact ones, current or not. `latest_runs`: (session id, run id), of
-    which the newest incarnation is loaded: the greatest by (`opened_at`, `incarnation`), so whoever opens another
+    content, whatever their status. `content_evidence`: (content digest, uri, digest) to look up in the histories of the
+    nodes that are found by that content. `revisions`: exact ones, current or not. `latest_runs`: (session id, run id),
+    of which the newest incarnation is loaded: the greatest by (`opened_at`, `incarnation`), so whoever opens another
     one opens it later than the one before. `contexts`: loaded together with their runs' incarnations.
     """
 
     node_ids: frozenset[str] = frozenset()
     evidence: frozenset[tuple[str, str, str]] = frozenset()
     content_digests: frozenset[str] = frozenset()
+    content_evidence: frozenset[tuple[str, str, str]] = frozenset()
     revisions: frozenset[NodeRef] = frozenset()
     session_ids: frozenset[str] = frozenset()
     latest_runs: frozenset[tuple[str, str]] = frozenset()
     contexts: frozenset[str] = frozenset()
     event_ids: frozenset[str] = frozenset()
 
+    def evidence_of(self, by_content: Mapping[str, Sequence[NodeRevision]]) -> frozenset[tuple[str, str, str]]:
+        """`content_evidence` as `evidence`, once it is known which nodes have the content."""
+        return frozenset(
+            (node.node_id, uri, digest)
+            for content, uri, digest in self.content_evidence
+            for node in by_content.get(content, ())
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """What was found, as of one moment under the plan's lock.
 
-    `nodes`: current revisions by id, of `node_ids`. `known_evidence`: those of `evidence` that some revision has.
+    `nodes`: current revisions by id, of `node_ids`. `known_evidence`: those of `evidence`, and of `content_evidence`
+    by the ids of the nodes, that some revision has.
     `by_content`: current revisions by content digest, in id order. `runs` has, by (session id, run id, incarnation),
     the newest incarnation of each of `latest_runs` and the incarnation of each context; `latest_runs` maps
     (session id, run id) to the newest of them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,24 @@ async def test_an_equal_candidate_that_has_the_evidence_is_left_alone(world: Wor
     proposed = await propose(world, proposal("tea", "one"))
     assert outcomes(proposed) == [(ProposalOutcome.UNCHANGED, NodeRef("a", 1))]
     assert proposed.token.namespace_revision == 1
+
+
+async def test_evidence_that_an_earlier_revision_had_is_not_new(world: World) -> None:
+    """An extractor that sees a source in two versions by turns would otherwise revise a candidate for ever."""
+    first = proposal("tea", "one", node_id="a")
+    second = Proposal(node_id=None, draft=draft("tea", evidence=(replace(evidence("one"), digest="2" * 64),)))
+    await propose(world, first)
+    assert outcomes(await propose(world, second)) == [(ProposalOutcome.CORROBORATED, NodeRef("a", 2))]
+    for again in (first, second, first):
+        assert outcomes(await propose(world, again)) == [(ProposalOutcome.UNCHANGED, NodeRef("a", 2))]
+    assert await world.revision() == 2
+    both = Proposal(node_id=None, draft=draft("tea", evidence=(evidence("one"), evidence("three"))))
+    proposed = await propose(world, both)
+    assert outcomes(proposed) == [(ProposalOutcome.CORROBORATED, NodeRef("a", 3))]
+    assert [item.identity for item in proposed.items[0].node.evidence] == [
+        ("test:one", "2" * 64),
+        ("test:three", evidence("three").digest),
+    ]
 
 
 async def test_an_equal_active_memory_is_what_a_proposal_ends_at(world: World) -> None:

@@ -75,11 +75,12 @@ class Partition:
         latest = {names: self.latest_run(*names) for names in reads.latest_runs}
         latest_runs = {names: run for names, run in latest.items() if run is not None}
         contexts = {id_: self.contexts[id_] for id_ in reads.contexts if id_ in self.contexts}
+        by_content = self._by_content(reads.content_digests)
         return Loaded(
             head=self.head,
             nodes={node_id: node for node_id, node in nodes.items() if node is not None},
-            known_evidence=frozenset(reads.evidence & self.evidence),
-            by_content=self._by_content(reads.content_digests),
+            known_evidence=frozenset((reads.evidence | reads.evidence_of(by_content)) & self.evidence),
+            by_content=by_content,
             revisions={ref: node for ref, node in revisions.items() if node is not None},
             sessions={id_: self.sessions[id_] for id_ in reads.session_ids if id_ in self.sessions},
             latest_runs=latest_runs,

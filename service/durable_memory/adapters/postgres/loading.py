@@ -80,6 +80,7 @@ async def load(
     latest = await loading.latest_runs(reads.latest_runs)
     nodes = await loading.nodes(reads.node_ids)
     by_content = await loading.by_content(reads.content_digests)
+    _, known_of_content = await find_request_and_evidence(transaction, namespace, None, reads.evidence_of(by_content))
     revisions = await loading.revisions(reads.revisions)
     if lock is Lock.NAMESPACE:
         events = await loading.events(reads.event_ids)
@@ -88,7 +89,7 @@ async def load(
     return Loaded(
         head=head,
         nodes=nodes,
-        known_evidence=known_evidence,
+        known_evidence=known_evidence | known_of_content,
         by_content=by_content,
         revisions=revisions,
         sessions=sessions,

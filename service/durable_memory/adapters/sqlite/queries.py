@@ -49,11 +49,12 @@ def load(connection: sqlite3.Connection, key: bytes, head: Head, reads: Reads) -
     for context in contexts.values():
         run = find_run(connection, key, context)
         runs[run.session_id, run.run_id, run.incarnation] = run
+    by_content = nodes_by_content(connection, key, reads.content_digests)
     return Loaded(
         head=head,
         nodes=current_nodes(connection, key, reads.node_ids),
-        known_evidence=known_evidence(connection, key, reads.evidence),
-        by_content=nodes_by_content(connection, key, reads.content_digests),
+        known_evidence=known_evidence(connection, key, reads.evidence | reads.evidence_of(by_content)),
+        by_content=by_content,
         revisions=exact_revisions(connection, key, reads.revisions),
         sessions=find_sessions(connection, key, reads.session_ids),
         latest_runs=latest_runs,
