@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -21,7 +22,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import NoOpTracerProvider, Tracer
 
 from durable_memory import __version__
+from durable_memory.app.defects import exception_types, frames
 from durable_memory.config import TelemetrySettings
+
+_log = structlog.stdlib.get_logger(__name__)
 
 _SCOPE = "durable_memory"
 _FLUSH_MILLIS = 2_000
@@ -113,6 +117,22 @@ def configure_logging(level: str, output: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
+
+
+def log_unhandled_by_place(loop: asyncio.AbstractEventLoop) -> None:
+    """What nobody handled is logged by its type and place: what the event loop writes by itself quotes the text."""
+    loop.set_exception_handler(_log_unhandled)
+
+
+def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    task = context.get("task") or context.get("future")
+    _log.error(
+        "unhandled",
+        task=task.get_name() if isinstance(task, asyncio.Task) else None,
+        exceptions=exception_types(error),
+        frames=[] if error is None else frames(error),
+    )
 
 
 def _add_trace(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

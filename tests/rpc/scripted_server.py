@@ -91,6 +91,7 @@ class ScriptedServer:
         tracer: Tracer | None = None,
         meter: Meter | None = None,
         log_exception_text: bool = False,
+        clock: Clock | None = None,
         **calls: Any,
     ) -> None:
         self.script = Script()

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+from datetime import UTC, datetime, timedelta
 
 import grpc
 import pytest
@@ -11,6 +12,7 @@ import structlog
 from google.rpc import error_details_pb2
 from grpc import StatusCode
 
+from durable_memory.adapters.runtime import ManualClock
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.rpc.errors import ERROR_TABLE
 from durable_memory.telemetry import configure_logging
@@ -123,6 +125,21 @@ async def test_outages_are_logged_and_refusals_are_not(log):
 
     (line,) = [line for line in log() if line["event"] == "call_failed"]
     assert (line["reason"], line["error.dependency"]) == ("DEPENDENCY_UNAVAILABLE", "store")
+
+
+async def test_an_outage_is_no_line_a_call(log):
+    clock = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with ScriptedServer(clock=clock) as server:
+        server.script.unary = _raising(DomainError(Reason.DEPENDENCY_UNAVAILABLE, "gone", dependency="store"))
+        for _ in range(5):
+            await _failure(server)
+        clock.advance(timedelta(seconds=11))
+        await _failure(server)
+        server.script.unary = _raising(DomainError(Reason.OUTCOME_UNKNOWN, "in the dark"))
+        await _failure(server)
+
+    lines = [(line["reason"], line["times"]) for line in log() if line["event"] == "call_failed"]
+    assert lines == [("DEPENDENCY_UNAVAILABLE", 1), ("DEPENDENCY_UNAVAILABLE", 5), ("OUTCOME_UNKNOWN", 1)]
 
 
 # Field 2 of GetSessionRequest is text: one that is not UTF-8, a length beyond the end, a group that never ends.

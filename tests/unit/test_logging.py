@@ -1,5 +1,7 @@
 """The log: one JSON object a line, with the trace it belongs to, without the text of exceptions."""
 
+import asyncio
+import gc
 import io
 import json
 import logging
@@ -11,7 +13,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from durable_memory.config import TelemetrySettings
-from durable_memory.telemetry import build_telemetry, configure_logging, recording_telemetry
+from durable_memory.telemetry import (
+    build_telemetry,
+    configure_logging,
+    log_unhandled_by_place,
+    recording_telemetry,
+)
 
 
 @pytest.fixture
@@ -56,6 +63,26 @@ def test_libraries_log_in_the_same_form_without_the_text_of_exceptions(output):
     assert (line["event"], line["logger"], line["level"]) == ("a task failed in test", "asyncio", "error")
     assert line["exception"] == "builtins.ValueError"
     assert "content of a memory" not in output.getvalue()
+
+
+def test_what_nobody_handled_is_logged_by_its_place_without_its_text(output):
+    async def fail():
+        raise ValueError("the content of a memory")
+
+    async def forget():
+        log_unhandled_by_place(asyncio.get_running_loop())
+        await asyncio.wait([asyncio.create_task(fail(), name="compact namespace view")])
+        asyncio.get_running_loop().call_soon(int, "the content of another")
+        await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(forget())
+    lines = {line["task"]: line for line in _lines(output)}
+    assert lines.keys() == {"compact namespace view", None}
+    for line in lines.values():
+        assert (line["event"], line["level"], line["exceptions"]) == ("unhandled", "error", ["builtins.ValueError"])
+    assert lines["compact namespace view"]["frames"][-1].endswith(" fail")
+    assert "the content of" not in output.getvalue()
 
 
 def test_a_line_names_the_span_that_it_was_logged_in(output):

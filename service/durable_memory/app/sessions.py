@@ -213,9 +213,11 @@ class SessionService:
         result = await self._transact(call, Reads(session_ids=frozenset({opened.session_id})), decide)
         session = parse_session(result["session"])
         policy = session.binding.policy
-        if policy.mode is RecallMode.AUTO and policy.semantic is None and self._defaults.current.has_provider:
-            _log.warning("session_without_generation", session=session.session_id, known=self._knows_generation)
-        return OpenedSession(session=session, existing=result["existing"] is True)
+        existing = result["existing"] is True
+        unbound = policy.mode is RecallMode.AUTO and policy.semantic is None
+        if unbound and not existing and self._defaults.current.has_provider:
+            _log.warning("session_without_generation", known=self._knows_generation)
+        return OpenedSession(session=session, existing=existing)
 
     @property
     def _knows_generation(self) -> bool:

@@ -116,9 +116,11 @@ def check_config(
 
 async def _serve(settings: Settings) -> None:
     from durable_memory.main import build
+    from durable_memory.telemetry import log_unhandled_by_place
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    log_unhandled_by_place(loop)
 
     def stop() -> None:
         stopping.set()

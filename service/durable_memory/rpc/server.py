@@ -58,7 +58,7 @@ class RpcServer:
     ) -> None:
         self._options = options
         self._serving = ServingLayer()
-        self._errors = ErrorLayer(ids, log_exception_text=options.log_exception_text)
+        self._errors = ErrorLayer(clock, ids, log_exception_text=options.log_exception_text)
         calls = options.calls
         # Outermost first. Trace and errors see whatever the others refuse; what costs least and knows least comes
         # before what costs more; nothing of a request is read before its caller is known and within bounds.

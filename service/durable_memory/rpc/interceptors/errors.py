@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from math import inf
 from typing import Any, Final
 
 import grpc
@@ -11,7 +13,7 @@ from grpc import StatusCode
 
 from durable_memory.app.defects import exception_types, frames
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.ports.runtime import Ids
+from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.rpc.errors import abort, row_of
 from durable_memory.rpc.interceptors.call import IncomingCall, Proceed
 
@@ -19,6 +21,8 @@ _INCIDENT_BYTES: Final = 8
 # Not the caller's doing: an operator wants to see these without asking every caller. The server itself tells when it
 # does not serve, once and not once per call.
 _LOGGED: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DATA_LOSS})
+# While a store is away every call fails, some thousand a second: one line in so much time for a method and reason.
+_PAUSE_SECONDS: Final = 10.0
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -30,9 +34,12 @@ class ErrorLayer:
     with `log_exception_text`, because database errors quote the values they are about.
     """
 
-    def __init__(self, ids: Ids, *, log_exception_text: bool = False) -> None:
+    def __init__(self, clock: Clock, ids: Ids, *, log_exception_text: bool = False) -> None:
+        self._clock = clock
         self._ids = ids
         self._log_exception_text = log_exception_text
+        self._told: dict[tuple[str, Reason], float] = {}
+        self._untold: Counter[tuple[str, Reason]] = Counter()
 
     async def around(self, call: IncomingCall, proceed: Proceed) -> Any:
         try:
@@ -60,8 +67,18 @@ class ErrorLayer:
     async def _answer(self, call: IncomingCall, error: DomainError) -> None:
         call.status = row_of(error).status
         if call.status in _LOGGED and error.reason is not Reason.NOT_SERVING:
-            _log.warning("call_failed", method=call.method, reason=error.reason.value, **_prefixed(error.metadata))
+            self._tell(call.method, error)
         await abort(call.context, error)
+
+    def _tell(self, method: str, error: DomainError) -> None:
+        kind = method, error.reason
+        self._untold[kind] += 1
+        now = self._clock.monotonic()
+        if error.reason is not Reason.DATA_CORRUPTED and now < self._told.get(kind, -inf) + _PAUSE_SECONDS:
+            return
+        self._told[kind] = now
+        times = self._untold.pop(kind)
+        _log.warning("call_failed", method=method, reason=error.reason.value, times=times, **_prefixed(error.metadata))
 
     def _incident(self, call: IncomingCall, error: BaseException) -> DomainError:
         incident_id = self._ids.random_hex(_INCIDENT_BYTES)
