@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from durable_memory.cli.refusals import UNAVAILABLE
 from durable_memory.config import PREFIX
 from durablememory.v1 import repository_service_pb2 as repository_pb
 from durablememory.v1 import repository_service_pb2_grpc
@@ -173,10 +174,10 @@ def test_a_server_with_tls_is_reached_by_those_who_trust_it(tmp_path, environmen
         check=True,
         capture_output=True,
     )
-    log, port = tmp_path / "log", free_port()
+    log, port, store = tmp_path / "log", free_port(), f"sqlite:///{tmp_path / 'memory.db'}"
     child = Child(
         [
-            *(sys.executable, "-m", "durable_memory", "serve", "--address", f"localhost:{port}", "--store", "memory:"),
+            *(sys.executable, "-m", "durable_memory", "serve", "--address", f"localhost:{port}", "--store", store),
             *("--tls-certificate", certificate, "--tls-key", key),
         ],
         log=log,
@@ -190,6 +191,15 @@ def test_a_server_with_tls_is_reached_by_those_who_trust_it(tmp_path, environmen
             stub = repository_service_pb2_grpc.RepositoryServiceStub(channel)
             answer = stub.GetChangeToken(repository_pb.GetChangeTokenRequest(namespace=namespace()), timeout=20.0)
         assert answer.change_token.namespace_revision == 0
+        found = subprocess.run(
+            [sys.executable, "-m", "durable_memory", "info", "--store", store],
+            env={**_ENV, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (found.returncode, found.stdout) == (UNAVAILABLE, "")
+        assert f"speaks TLS at https://localhost:{port}" in found.stderr
     finally:
         child.end()
     assert "TLS" in log.read_text()

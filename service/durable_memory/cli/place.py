@@ -68,6 +68,11 @@ async def place(options: ServiceOptions, *, by_meaning: bool = False) -> AsyncIt
     while True:
         path = settings.store.path if isinstance(settings.store, SqliteUrl) else None
         if path is not None and (address := live_server_address(path)) is not None:
+            if address.startswith("https://"):  # its certificate is not for whatever name it was found by
+                raise NotOpenedError(
+                    f"the server that has {path} open speaks TLS at {address}",
+                    "State its address as its certificate has it: --address https://HOST:PORT.",
+                )
             yield Place(address=_reachable(address))
             return
         try:
