@@ -113,8 +113,8 @@ type CloseSessionOptions struct {
 	RequestID string
 }
 
-// CloseSession closes a session for ever, and ends its runs. To merely stop using it, do nothing. Closing a closed one
-// is no error.
+// CloseSession closes a session for ever: calls in it and its runs are refused from then on. To merely stop using it, do
+// nothing. Closing a closed one is no error.
 //
 // Reasons: SESSION_NOT_FOUND.
 func (m *Memory) CloseSession(ctx context.Context, sessionID string, options *CloseSessionOptions) (SessionInfo, error) {

@@ -194,7 +194,7 @@ export class MemorySession {
     return this.#info;
   }
 
-  /** Close the session for ever, and end its runs. To merely stop using it, do nothing. */
+  /** Close the session for ever: calls in it and its runs are refused. To merely stop using it, do nothing. */
   async close(options: WriteOptions = {}): Promise<Session> {
     const { sessionId, binding } = await this.ensureOpen(options);
     const request = create(CloseSessionRequestSchema, {

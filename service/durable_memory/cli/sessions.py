@@ -77,7 +77,7 @@ async def rebind(invocation: Invocation, session_id: SessionId) -> None:
 
 
 async def close(invocation: Invocation, session_id: SessionId, *, request_id: given.RequestId = None) -> None:
-    """Close a session for ever, and end its runs.
+    """Close a session for ever: calls in it and in its runs are refused from then on.
 
     What was admitted and used in it stays on record.
     """

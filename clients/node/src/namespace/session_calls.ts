@@ -100,7 +100,7 @@ export class SessionCalls extends ContractCalls {
   }
 
   /**
-   * Close a session for ever, and end its runs. Closing a closed one is no error.
+   * Close a session for ever: calls in it and its runs are refused from then on. Closing a closed one is no error.
    *
    * Reasons: SESSION_NOT_FOUND.
    */

@@ -182,7 +182,7 @@ class MemorySession:
         return self._info
 
     async def close(self, *, request_id: str | None = None, timeout: float | None = None) -> Session:
-        """Close the session for ever, and end its runs. To merely stop using it, do nothing."""
+        """Close the session for ever: calls in it and its runs are refused. To merely stop using it, do nothing."""
         limit = Limit.usual(timeout)
         session = await self.ensure_open(limit)
         request = stated(

@@ -100,7 +100,7 @@ class SessionCalls:
         return Pages(fetch)
 
     def close_session(self, session_id: str, *, request_id: str | None = None, timeout: float | None = None) -> Session:
-        """Close a session for ever, and end its runs. Closing a closed one is no error.
+        """Close a session for ever: calls in it and its runs are refused. Closing a closed one is no error.
 
         Raises: SessionNotFoundError.
         """
