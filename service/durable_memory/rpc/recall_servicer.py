@@ -13,8 +13,10 @@ from durable_memory.app.recall_result import RecallAnswer
 from durable_memory.app.repository import RepositoryReader
 from durable_memory.domain.access import UsageSummary
 from durable_memory.domain.canonical import JsonObject
+from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.limits import BATCH_MAX_ITEMS
 from durable_memory.domain.node import NodeRef
+from durable_memory.domain.session import RecallMode
 from durable_memory.domain.text import check_name
 from durable_memory.rpc.decode.access import decode_admissions, decode_uses
 from durable_memory.rpc.decode.fields import hex_digest, names
@@ -51,18 +53,24 @@ class RecallServicer(RecallServiceServicer):
         filter = decode_filter(request)
         mode = decode_mode(request)
         if request.admit:
-            return await self._admitted(rpc, call, request)
+            return await self._admitted(rpc, call, request, session_id, filter, mode)
         answer = await self._recall.active(call, session_id, request.query, filter, mode)
         response = pb.ActiveRecallResponse(change_token=encode_token(answer.token))
         _fill(response.result, answer, with_surroundings=request.include_surroundings)
         return response
 
-    async def _admitted(self, rpc: str, call: Call, request: pb.ActiveRecallRequest) -> pb.ActiveRecallResponse:
+    async def _admitted(
+        self,
+        rpc: str,
+        call: Call,
+        request: pb.ActiveRecallRequest,
+        session_id: str,
+        filter: LexicalFilter,
+        mode: RecallMode | None,
+    ) -> pb.ActiveRecallResponse:
         context_id = hex_digest("context_id", request.context_id)
         mutation = keyed(call, rpc, request, request.request_id)
-        admitted = await self._recall.active_admitted(
-            mutation, request.session_id, context_id, request.query, decode_filter(request), decode_mode(request)
-        )
+        admitted = await self._recall.active_admitted(mutation, session_id, context_id, request.query, filter, mode)
         response = pb.ActiveRecallResponse(
             change_token=encode_token(admitted.answer.token),
             admissions=[encode_admission(outcome) for outcome in admitted.admissions],
