@@ -16,7 +16,9 @@ function askTheModel(memories: string, said: string): string {
 export async function chatTurn(memory: MemoryNamespace, said: string): Promise<string> {
   const session = await memory.openSession("assistant", { maxResults: 5, onUnavailable: "empty" });
   await using run = await session.beginRun();
-  const found = render(await run.recall(said), { maxBytes: 4_000 });
+  // There is nothing to look for in a lone thumbs-up.
+  const recalled = /[\p{L}\p{N}]/u.test(said) ? await run.recall(said) : [];
+  const found = render(recalled, { maxBytes: 4_000 });
   const admission = await run.admit(found.hits);
   const shown = render(admission.hits, { maxBytes: 4_000 });
   const answer = askTheModel(shown.text, said);
@@ -27,12 +29,13 @@ export async function chatTurn(memory: MemoryNamespace, said: string): Promise<s
     if (!(error instanceof MemoryUnavailableError)) {
       throw error;
     }
-    console.error(`nothing was kept of this turn: ${error.message}`);
+    console.error(`this turn may not have been kept: ${error.message}`);
   }
   return answer;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   await using memory = new MemoryClient({ tenant: "demo", principal: "user-1", scope: "chat" });
-  console.log(await chatTurn(memory, process.argv.slice(2).join(" ") || "I'd rather have tea."));
+  const said = process.argv.slice(2).join(" ") || "I'd rather have tea.";
+  console.log(await chatTurn(memory, said.toWellFormed().replaceAll("\0", " ")));
 }

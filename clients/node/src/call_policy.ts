@@ -46,6 +46,9 @@ const POLICIES: ReadonlyMap<string, CallPolicy> = new Map(
   ),
 );
 
+/** The deadline of what is one call to its caller and several to the service, in milliseconds. */
+export const DEFAULT_TIMEOUT_MS = POLICIES.get("/")?.timeoutMs;
+
 /** The policy of one RPC: the most specific entry alone counts. */
 export function callPolicy(method: DescMethod): CallPolicy {
   const service = method.parent.typeName;
@@ -75,7 +78,8 @@ export function retryDelayMs(
   if (retry.codes.has(error.code)) {
     return attempt < retry.maxAttempts ? backoffMs(retry, attempt) : undefined;
   }
-  if (reasonRow(error.reason)?.retry !== "retry_info" || error.retryAfterMs === undefined) {
+  // A wait of nothing would be repeated without a pause.
+  if (reasonRow(error.reason)?.retry !== "retry_info" || !error.retryAfterMs) {
     return undefined;
   }
   return spread(Math.min(RETRY_INFO_MAX_MS, error.retryAfterMs * RETRY_INFO_GROWTH ** (attempt - 1)));

@@ -9,11 +9,10 @@ import type {
 } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
-import { callPolicy, retryDelayMs } from "./call_policy.js";
-import { MemoryUnavailableError } from "./errors.js";
-import { checkEncodable, errorOfCall, type Attempted } from "./failures.js";
+import { callPolicy, DEFAULT_TIMEOUT_MS, retryDelayMs } from "./call_policy.js";
+import { MemoryUnavailableError, type MemoryServiceError } from "./errors.js";
+import { checkEncodable, errorOfCall, ofNobodysCall, unrepeated, type Attempted } from "./failures.js";
 import { newRequestId } from "./identity.js";
-import { checkText } from "./text.js";
 import type { Transport } from "./transport.js";
 import { sleep } from "./waiting.js";
 
@@ -34,13 +33,11 @@ export interface WriteOptions extends CallOptions {
 /** What a recall does when the service cannot answer: throw MemoryUnavailableError, or find nothing and say so. */
 export type OnUnavailable = "throw" | "empty";
 
-/** How long and how often a call may try when its caller can go on without it. */
-export interface Patience {
-  readonly timeoutMs: number;
-  readonly maxAttempts: number;
-}
+/** How long those try by default who can go on without an answer. */
+export const PATIENCE_MS = 2_000;
 
-export const PATIENCE: Patience = { timeoutMs: 2_000, maxAttempts: 2 };
+/** How often they do. */
+export const PATIENT_ATTEMPTS = 2;
 
 /** After an outage, calls that may go without an answer do so at once for this long. */
 const OUTAGE_PAUSE_MS = 2_000;
@@ -57,7 +54,7 @@ export class Calls {
   }
 
   /**
-   * Make a call. A change without a request id gets one, which all attempts share.
+   * Make a call. A change without a request id gets one, which all attempts share. `maxAttempts` bounds them further.
    *
    * @throws MemoryServiceError; the signal's reason.
    */
@@ -65,14 +62,13 @@ export class Calls {
     method: DescMethodUnary<I, O>,
     request: MessageShape<I>,
     options: CallOptions = {},
-    patience?: Patience,
+    maxAttempts?: number,
   ): Promise<MessageShape<O>> {
     const policy = callPolicy(method);
-    checkText(request);
     checkEncodable(method.input, request);
     const requestId = settledRequestId(method, request);
-    const limit = options.timeoutMs ?? (patience === undefined ? policy.timeoutMs : patience.timeoutMs);
-    const endsAt = deadlineOf(limit);
+    const endsAt = deadlineOf(options.timeoutMs ?? policy.timeoutMs);
+    let failed: MemoryServiceError | undefined; // of the attempt before
     for (let attempt = 1; ; attempt += 1) {
       try {
         const response = await this.#transport.unary(method, request, remaining(endsAt), options.signal);
@@ -80,12 +76,12 @@ export class Calls {
         return response;
       } catch (failure) {
         if (!(failure instanceof ConnectError)) {
-          throw failure;
+          throw unrepeated(failed, failure, options.signal);
         }
-        const error = errorOfCall(failure, { method: nameOf(method), requestId, attempts: attempt });
-        const delay = retryDelayMs(policy, error, attempt, patience?.maxAttempts);
+        failed = errorOfCall(failure, { method: nameOf(method), requestId, attempts: attempt });
+        const delay = retryDelayMs(policy, failed, attempt, maxAttempts);
         if (delay === undefined || (endsAt !== undefined && performance.now() + delay >= endsAt)) {
-          throw error;
+          throw failed;
         }
         await sleep(delay, options.signal);
       }
@@ -99,14 +95,12 @@ export class Calls {
     others: AsyncIterable<MessageShape<I>>,
     options: CallOptions,
   ): Promise<MessageShape<O>> {
-    checkText(first);
     checkEncodable(method.input, first);
     const requestId = settledRequestId(method, first);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
     async function* requests(): AsyncGenerator<MessageShape<I>> {
       yield first;
       for await (const other of others) {
-        checkText(other);
         checkEncodable(method.input, other);
         yield other;
       }
@@ -128,7 +122,6 @@ export class Calls {
     options: CallOptions = {},
     attempt = 1,
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
-    checkText(request);
     checkEncodable(method.input, request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
@@ -142,24 +135,32 @@ export class Calls {
     }
   }
 
-  /** Do `calls`. With "empty", an outage is returned instead of thrown, soon, and at once while it lasts. */
+  /**
+   * Do `calls`, which share what is left of one deadline. With "empty", an outage is returned instead of thrown, soon,
+   * and at once while it lasts.
+   */
   async guarded<T>(
     onUnavailable: OnUnavailable | undefined,
-    calls: (patience?: Patience) => Promise<T>,
+    options: CallOptions,
+    calls: (left: () => CallOptions, maxAttempts?: number) => Promise<T>,
   ): Promise<T | MemoryUnavailableError> {
     if (checked(onUnavailable ?? this.onUnavailable) === "throw") {
-      return calls();
+      return calls(sharedDeadline(options));
     }
     if (this.#outage !== undefined && performance.now() < this.#outage.endsAt) {
-      return this.#outage.error;
+      return ofNobodysCall(this.#outage.error);
     }
     try {
-      return await calls(PATIENCE);
+      return await calls(sharedDeadline(options, PATIENCE_MS), PATIENT_ATTEMPTS);
     } catch (error) {
-      if (!(error instanceof MemoryUnavailableError)) {
+      if (!(error instanceof MemoryUnavailableError) || options.signal?.aborted === true) {
         throw error;
       }
-      this.#outage = { endsAt: performance.now() + OUTAGE_PAUSE_MS, error };
+      // That a caller had less time than is usual, or waited for another call, says nothing about the service.
+      const hurried = options.timeoutMs !== undefined && options.timeoutMs < PATIENCE_MS;
+      if (error.attempts > 0 && !(hurried && error.code === "DEADLINE_EXCEEDED")) {
+        this.#outage = { endsAt: performance.now() + OUTAGE_PAUSE_MS, error };
+      }
       return error;
     }
   }
@@ -204,9 +205,9 @@ export function remaining(endsAt: number | undefined): number | undefined {
   return endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
 }
 
-/** What each of several calls may take that share one deadline. @throws RangeError. */
-export function sharedDeadline({ timeoutMs, signal }: CallOptions): () => CallOptions {
-  const endsAt = deadlineOf(timeoutMs);
+/** What each of several calls may take that are one to their caller, and share one deadline. @throws RangeError. */
+export function sharedDeadline({ timeoutMs, signal }: CallOptions, unstatedMs = DEFAULT_TIMEOUT_MS): () => CallOptions {
+  const endsAt = deadlineOf(timeoutMs ?? unstatedMs);
   return () => ({ signal, timeoutMs: remaining(endsAt) });
 }
 

@@ -8,7 +8,10 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** A bearer token, or a function that returns the current one; it is asked for every attempt. */
+/**
+ * A bearer token, or a function that returns the current one; it is asked for every attempt. White space around it is
+ * not sent, nor is an empty one.
+ */
 export type Token = string | (() => string | Promise<string>);
 
 /** Certificates and keys, in PEM. */

@@ -25,8 +25,8 @@ export class DurableMemoryError extends Error {
 }
 
 /**
- * A snapshot, an export or a refresh that ended too early or does not match what it says of itself, or a watch with a
- * gap. Nothing of it may be relied on.
+ * A snapshot, an export or a refresh that ended too early or does not match what it says of itself, a watch with a gap,
+ * or an answer with another number of outcomes than was asked for. Nothing of it may be relied on.
  */
 export class IncompleteStreamError extends DurableMemoryError {
   override readonly name: string = "IncompleteStreamError";
@@ -58,10 +58,13 @@ export class MemoryServiceError extends DurableMemoryError {
   /** The gRPC status. */
   readonly code: StatusCode;
 
+  /** One sentence for a person: the message without the reason that it begins with. */
+  readonly description: string;
+
   /** Every value that the message mentions: `node_id`, `expected`, `actual`, `field`, ... */
   readonly metadata: Readonly<Record<string, string>>;
 
-  /** The RPC, as `Service.Method`; empty for the refused item of a batch. */
+  /** The RPC, as `Service.Method`; empty for the refused item of a batch, and for what was not sent. */
   readonly method: string;
 
   /**
@@ -76,13 +79,12 @@ export class MemoryServiceError extends DurableMemoryError {
    */
   readonly definite: boolean;
 
-  /** How often the call was sent, by this client and by proxies that say so. */
+  /** How often the call was sent, by this client and by proxies that say so; 0 if it was not. */
   readonly attempts: number;
 
   /** Milliseconds to wait before another attempt, if the service said so. */
   readonly retryAfterMs: number | undefined;
 
-  /** `description`: one sentence for a person; the message of the error begins with its reason. */
   constructor(description: string, fields: ServiceErrorFields) {
     super(
       `${fields.reason ?? fields.code}: ${description}`,
@@ -90,6 +92,7 @@ export class MemoryServiceError extends DurableMemoryError {
     );
     this.reason = fields.reason;
     this.code = fields.code;
+    this.description = description;
     this.metadata = fields.metadata ?? {};
     this.method = fields.method ?? "";
     this.requestId = fields.requestId;

@@ -8,6 +8,7 @@ import { ErrorReasonSchema } from "./gen/durablememory/v1/error_reason_pb.js";
 import { ErrorInfoSchema, RetryInfoSchema, type ErrorInfo } from "./gen/google/rpc/error_details_pb.js";
 import { Reason, REASON_DOMAIN } from "./generated/reasons.js";
 import { reasonRow } from "./reason_rows.js";
+import { notText } from "./text.js";
 
 const PREFIX = "ERROR_REASON_";
 const STATUS_HEADER = "grpc-status";
@@ -80,17 +81,65 @@ export function errorOfCall(failed: ConnectError, attempted: Attempted): MemoryS
  * @throws MemoryServiceError, definite, for INVALID_FIELD.
  */
 export function checkEncodable<I extends DescMessage>(schema: I, request: MessageShape<I>): void {
+  const field = notText(schema, request);
+  if (field !== undefined) {
+    throw notTextError(field);
+  }
   try {
     toBinary(schema, request);
   } catch (error) {
-    throw new MemoryServiceError(error instanceof Error ? error.message : String(error), {
-      code: "INVALID_ARGUMENT",
-      reason: Reason.INVALID_FIELD,
-      definite: true,
-      attempts: 0,
-      cause: error,
-    });
+    throw serviceError(error instanceof Error ? error.message : String(error), { ...INVALID_FIELD, cause: error });
   }
+}
+
+const INVALID_FIELD = {
+  code: "INVALID_ARGUMENT",
+  reason: Reason.INVALID_FIELD,
+  definite: true,
+  attempts: 0,
+} as const satisfies ServiceErrorFields;
+
+/** The error for a field with half of a surrogate pair. */
+export function notTextError(field: string): MemoryServiceError {
+  return serviceError(`${field} has a lone surrogate, which is no character`, {
+    ...INVALID_FIELD,
+    metadata: { field },
+  });
+}
+
+/** The error of what waited for another call until its time was over. */
+export function outOfTime(): MemoryServiceError {
+  const reason = Reason.DEADLINE_EXCEEDED;
+  const fields = { code: reason, reason, definite: true, attempts: 0 } as const;
+  return serviceError("the time was over before it was this call's turn", fields);
+}
+
+/** An outage, for those who did not call: the call that met it has a request id and an outcome of its own. */
+export function ofNobodysCall(outage: MemoryUnavailableError): MemoryUnavailableError {
+  const { code, reason, metadata, retryAfterMs } = outage;
+  const fields = { code, reason, metadata, retryAfterMs, definite: true, attempts: 0 };
+  return new MemoryUnavailableError(outage.description, fields);
+}
+
+/**
+ * What is thrown when `failure` kept a call from being repeated: what became of the attempt before it, which may have
+ * been done. The caller's own wish comes as its reason.
+ */
+export function unrepeated(before: MemoryServiceError | undefined, failure: unknown, signal?: AbortSignal): unknown {
+  if (before === undefined || signal?.aborted === true) {
+    return failure;
+  }
+  before.cause = failure;
+  return before;
+}
+
+/** The error of one of several calls that are one to the caller: of the whole, nothing is certain. */
+export function ofSeveral(error: unknown): unknown {
+  if (error instanceof MemoryServiceError) {
+    const uncertain: { definite: boolean } = error;
+    uncertain.definite = false;
+  }
+  return error;
 }
 
 /** The error for one refused item of a batch, as if it had been a call of its own. */

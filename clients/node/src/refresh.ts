@@ -2,6 +2,7 @@
 import { callPolicy, retryDelayMs } from "./call_policy.js";
 import { deadlineOf, remaining, type CallOptions, type Calls } from "./calls.js";
 import { IncompleteStreamError, MemoryServiceError } from "./errors.js";
+import { unrepeated } from "./failures.js";
 import { SemanticService, type RefreshSemanticRecallRequest } from "./gen/durablememory/v1/semantic_service_pb.js";
 import { newRequestId } from "./identity.js";
 import { toRefreshProgress, toRefreshReceipt, type RefreshProgress, type RefreshReceipt } from "./values/semantic.js";
@@ -10,7 +11,8 @@ import { sleep } from "./waiting.js";
 const METHOD = SemanticService.method.refreshSemanticRecall;
 
 /**
- * Wait for it, or iterate it to see how far it has come. It begins then, and leaving the loop ends it.
+ * Wait for it, or iterate it to see how far it has come. It begins then, and leaving the loop ends it. Doing so again
+ * repeats the call: of a refresh that has ended, the service then gives the first receipt.
  *
  *     const receipt = await memory.refreshSemanticRecall("assistant").wait(console.log);
  *
@@ -39,14 +41,16 @@ export class Refresh implements AsyncIterable<RefreshProgress> {
     const { signal } = this.#options;
     const endsAt = deadlineOf(this.#options.timeoutMs);
     this.#receipt = undefined;
+    let failed: MemoryServiceError | undefined; // of the attempt before
     for (let attempt = 1; ; attempt += 1) {
       try {
-        yield* this.#attempt({ timeoutMs: remaining(endsAt), signal }, attempt);
+        this.#receipt = yield* this.#attempt({ timeoutMs: remaining(endsAt), signal }, attempt);
         break;
       } catch (error) {
         if (!(error instanceof MemoryServiceError)) {
-          throw error;
+          throw unrepeated(failed, error, signal);
         }
+        failed = error;
         const delay = retryDelayMs(callPolicy(METHOD), error, attempt);
         if (delay === undefined || (endsAt !== undefined && performance.now() + delay >= endsAt)) {
           throw error;
@@ -71,14 +75,19 @@ export class Refresh implements AsyncIterable<RefreshProgress> {
     return this.#ended();
   }
 
-  async *#attempt(options: CallOptions, attempt: number): AsyncGenerator<RefreshProgress, void, undefined> {
+  async *#attempt(
+    options: CallOptions,
+    attempt: number,
+  ): AsyncGenerator<RefreshProgress, RefreshReceipt | undefined, undefined> {
+    let receipt: RefreshReceipt | undefined;
     for await (const { message } of this.#calls.stream(METHOD, this.#request, options, attempt)) {
       if (message.case === "receipt") {
-        this.#receipt = toRefreshReceipt(message.value);
+        receipt = toRefreshReceipt(message.value);
       } else if (message.case === "progress") {
         yield toRefreshProgress(message.value);
       }
     }
+    return receipt;
   }
 
   #ended(): RefreshReceipt {

@@ -1,22 +1,23 @@
 /** A run: one invocation of an agent, to which admissions and uses belong. */
 import { create } from "@bufbuild/protobuf";
 import {
-  PATIENCE,
+  PATIENCE_MS,
+  PATIENT_ATTEMPTS,
   sharedDeadline,
   type CallOptions,
   type Calls,
   type OnUnavailable,
-  type Patience,
   type WriteOptions,
 } from "./calls.js";
-import { MemoryUnavailableError } from "./errors.js";
+import { IncompleteStreamError, MemoryUnavailableError } from "./errors.js";
+import { ofSeveral } from "./failures.js";
 import type { AdmissionOutcome as AdmissionOutcomeMessage } from "./gen/durablememory/v1/access_pb.js";
 import {
   ActiveRecallRequestSchema,
   AdmitMemoriesRequestSchema,
   RecallService,
   RecordUseRequestSchema,
-  type ActiveRecallRequest,
+  type ActiveRecallResponse,
 } from "./gen/durablememory/v1/recall_service_pb.js";
 import {
   BeginRunRequestSchema,
@@ -67,7 +68,7 @@ export interface AdmitOptions extends WriteOptions {
 export class MemoryRun implements AsyncDisposable {
   readonly #calls: Calls;
   readonly #runId: string;
-  readonly #beginRequestId = newRequestId();
+  readonly #beginRequestId: string;
   readonly #lock = new Lock();
   readonly #admittedIn = new Map<string, string>();
   #info: Run | undefined;
@@ -78,8 +79,9 @@ export class MemoryRun implements AsyncDisposable {
   /** The session that it belongs to. */
   readonly session: MemorySession;
 
-  constructor(calls: Calls, session: MemorySession, runId: string | undefined) {
+  constructor(calls: Calls, session: MemorySession, runId: string | undefined, beginRequestId?: string) {
     this.#calls = calls;
+    this.#beginRequestId = beginRequestId || newRequestId();
     this.session = session;
     // Minted here and not by the service, so that evidence of this turn can name it even in an outage.
     this.#runId = runId || newRequestId();
@@ -116,11 +118,14 @@ export class MemoryRun implements AsyncDisposable {
    *
    * Reasons: RUN_IDENTITY_CONFLICT, if this process has a run with this id open already.
    */
-  async begin(options: CallOptions = {}, patience?: Patience): Promise<Run> {
+  async begin(options: CallOptions = {}, maxAttempts?: number): Promise<Run> {
+    if (this.#info !== undefined) {
+      return this.#info; // and does not wait for somebody else's assembly
+    }
     const left = sharedDeadline(options);
-    return this.#lock.run(async () => {
+    return this.#lock.run(left(), async () => {
       if (this.#info === undefined) {
-        const session = await this.session.ensureOpen(left(), patience);
+        const session = await this.session.ensureOpen(left(), maxAttempts);
         const request = create(BeginRunRequestSchema, {
           namespace: fromNamespace(session.binding.namespace),
           requestId: this.#beginRequestId,
@@ -128,7 +133,7 @@ export class MemoryRun implements AsyncDisposable {
           runId: this.#runId,
           hostInstance: HOST_INSTANCE,
         });
-        const response = await this.#calls.unary(SessionService.method.beginRun, request, left(), patience);
+        const response = await this.#calls.unary(SessionService.method.beginRun, request, left(), maxAttempts);
         this.#info = toRun(response.run);
         this.#contextId = this.#info.contextId;
         this.#outcome = beginRunOutcome.name(response.outcome);
@@ -139,12 +144,14 @@ export class MemoryRun implements AsyncDisposable {
 
   /** Begin it; with `onUnavailable: "empty"` an outage is left to the next recall. */
   async tryBegin(options: CallOptions = {}): Promise<this> {
-    await this.#calls.guarded(this.session.onUnavailable, (patience) => this.begin(options, patience));
+    await this.#calls.guarded(this.session.onUnavailable, options, (left, maxAttempts) =>
+      this.begin(left(), maxAttempts),
+    );
     return this;
   }
 
   /** End the run: this incarnation of it, never one that another process began. */
-  async end(options: WriteOptions = {}, patience?: Patience): Promise<Run> {
+  async end(options: WriteOptions = {}, maxAttempts?: number): Promise<Run> {
     const run = this.info;
     const request = create(EndRunRequestSchema, {
       namespace: fromNamespace(this.namespace),
@@ -153,7 +160,7 @@ export class MemoryRun implements AsyncDisposable {
       runId: run.runId,
       incarnation: run.incarnation,
     });
-    const response = await this.#calls.unary(SessionService.method.endRun, request, options, patience);
+    const response = await this.#calls.unary(SessionService.method.endRun, request, options, maxAttempts);
     this.#ended = true;
     this.#info = toRun(response.run);
     return this.#info;
@@ -165,7 +172,7 @@ export class MemoryRun implements AsyncDisposable {
       return;
     }
     try {
-      await this.end({}, PATIENCE);
+      await this.end({ timeoutMs: PATIENCE_MS }, PATIENT_ATTEMPTS);
     } catch (error) {
       // The work of the block is done, or failed for its own reason: nothing may take the place of that.
       const why = error instanceof Error ? error.message : String(error);
@@ -183,35 +190,33 @@ export class MemoryRun implements AsyncDisposable {
    */
   async recall(query: string, options: RunRecallOptions = {}): Promise<Recall> {
     const admit = options.admit ?? false;
-    const left = sharedDeadline(options);
-    const requestOf = (run: Run): ActiveRecallRequest =>
-      create(ActiveRecallRequestSchema, {
-        namespace: fromNamespace(this.namespace),
-        requestId: admit ? (options.requestId ?? "") : "",
-        sessionId: run.sessionId,
-        query,
-        filter: fromFilter(options.filter),
-        mode: recallMode.numberIf(options.mode),
-        includeSurroundings: options.includeSurroundings ?? false,
-        admit,
-        contextId: this.contextId,
-      });
-    const recalling = async (run: Run, patience?: Patience): Promise<Recall> =>
-      toRecall(
-        this.namespace,
-        await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), left(), patience),
-      );
-    const recallingAdmitted = async (run: Run, patience?: Patience): Promise<Recall> =>
+    const onUnavailable = options.onUnavailable ?? this.session.onUnavailable;
+    const found = await this.#calls.guarded(onUnavailable, options, async (left, maxAttempts) => {
+      const run = await this.begin(left(), maxAttempts);
+      const recalling = async (contextId: string): Promise<ActiveRecallResponse> => {
+        const request = create(ActiveRecallRequestSchema, {
+          namespace: fromNamespace(this.namespace),
+          requestId: admit ? (options.requestId ?? "") : "",
+          sessionId: run.sessionId,
+          query,
+          filter: fromFilter(options.filter),
+          mode: recallMode.numberIf(options.mode),
+          includeSurroundings: options.includeSurroundings ?? false,
+          admit,
+          contextId,
+        });
+        return this.#calls.unary(RecallService.method.activeRecall, request, left(), maxAttempts);
+      };
+      if (!admit) {
+        return toRecall(this.namespace, await recalling(this.contextId));
+      }
       // One assembly after the other: each has the context id that the one before it returned.
-      this.#lock.run(async () => {
+      return this.#lock.run(left(), async () => {
         const { contextId } = this;
-        const response = await this.#calls.unary(RecallService.method.activeRecall, requestOf(run), left(), patience);
+        const response = await recalling(contextId);
         const admissions = this.#admissions(response.admissions, contextId, response.nextContextId);
         return toRecall(this.namespace, response, { admissions, contextId });
       });
-    const found = await this.#calls.guarded(options.onUnavailable ?? this.session.onUnavailable, async (patience) => {
-      const run = await this.begin(left(), patience);
-      return admit ? recallingAdmitted(run, patience) : recalling(run, patience);
     });
     return found instanceof MemoryUnavailableError ? new Recall({ namespace: this.namespace, error: found }) : found;
   }
@@ -228,31 +233,29 @@ export class MemoryRun implements AsyncDisposable {
     if (wanted.length === 0) {
       return admissionOf({});
     }
-    const left = sharedDeadline(options);
-    const admission = await this.#calls.guarded(
-      options.onUnavailable ?? this.session.onUnavailable,
-      async (patience) => {
-        const run = await this.begin(left(), patience);
-        return this.#lock.run(async () => {
-          const { contextId } = this;
-          const request = create(AdmitMemoriesRequestSchema, {
-            namespace: fromNamespace(this.namespace),
-            requestId: options.requestId ?? "",
-            sessionId: run.sessionId,
-            contextId,
-            items: wanted.map((hit) => ({ nodeRevision: revisionRef(hit) })),
-          });
-          const response = await this.#calls.unary(RecallService.method.admitMemories, request, left(), patience);
-          const outcomes = this.#admissions(response.outcomes, contextId, response.nextContextId);
-          return admissionOf({
-            hits: wanted.filter((_, index) => outcomes[index]?.admitted === true),
-            outcomes,
-            contextId,
-            changeToken: toChangeToken(response.changeToken),
-          });
+    const onUnavailable = options.onUnavailable ?? this.session.onUnavailable;
+    const admission = await this.#calls.guarded(onUnavailable, options, async (left, maxAttempts) => {
+      const run = await this.begin(left(), maxAttempts);
+      return this.#lock.run(left(), async () => {
+        const { contextId } = this;
+        const request = create(AdmitMemoriesRequestSchema, {
+          namespace: fromNamespace(this.namespace),
+          requestId: options.requestId ?? "",
+          sessionId: run.sessionId,
+          contextId,
+          items: wanted.map((hit) => ({ nodeRevision: revisionRef(hit) })),
         });
-      },
-    );
+        const response = await this.#calls.unary(RecallService.method.admitMemories, request, left(), maxAttempts);
+        checkCount(response.outcomes, wanted);
+        const outcomes = this.#admissions(response.outcomes, contextId, response.nextContextId);
+        return admissionOf({
+          hits: wanted.filter((_, index) => outcomes[index]?.admitted === true),
+          outcomes,
+          contextId,
+          changeToken: toChangeToken(response.changeToken),
+        });
+      });
+    });
     return admission instanceof MemoryUnavailableError ? admissionOf({ error: admission }) : admission;
   }
 
@@ -280,7 +283,7 @@ export class MemoryRun implements AsyncDisposable {
     const left = sharedDeadline(options);
     const run = await this.begin(left());
     const outcomes = new Map<number, UseOutcome>();
-    for (const [contextId, items] of byContext) {
+    const recording = async (contextId: string, items: readonly { place: number; cited: Citable }[]): Promise<void> => {
       const request = create(RecordUseRequestSchema, {
         namespace: fromNamespace(this.namespace),
         requestId: options.requestId ?? "",
@@ -289,8 +292,16 @@ export class MemoryRun implements AsyncDisposable {
         items: items.map(({ cited }) => ({ target: { case: "citation" as const, value: fromCitable(cited) } })),
       });
       const response = await this.#calls.unary(RecallService.method.recordUse, request, left());
+      checkCount(response.outcomes, items);
       for (const [index, outcome] of response.outcomes.entries()) {
         outcomes.set(items[index]?.place ?? index, toUseOutcome(outcome));
+      }
+    };
+    for (const [contextId, items] of byContext) {
+      try {
+        await recording(contextId, items);
+      } catch (error) {
+        throw outcomes.size > 0 ? ofSeveral(error) : error;
       }
     }
     return [...outcomes].sort(([one], [other]) => one - other).map(([, outcome]) => outcome);
@@ -315,6 +326,13 @@ export class MemoryRun implements AsyncDisposable {
     }
     this.#contextId = nextContextId;
     return outcomes;
+  }
+}
+
+/** @throws IncompleteStreamError. */
+function checkCount(outcomes: readonly unknown[], items: readonly unknown[]): void {
+  if (outcomes.length !== items.length) {
+    throw new IncompleteStreamError(`the answer has ${outcomes.length} outcomes of ${items.length} items`);
   }
 }
 

@@ -1,13 +1,6 @@
 /** An open session: what it is bound to, and recalling in it. */
 import { create } from "@bufbuild/protobuf";
-import {
-  sharedDeadline,
-  type CallOptions,
-  type Calls,
-  type OnUnavailable,
-  type Patience,
-  type WriteOptions,
-} from "./calls.js";
+import { sharedDeadline, type CallOptions, type Calls, type OnUnavailable, type WriteOptions } from "./calls.js";
 import { MemoryUnavailableError } from "./errors.js";
 import {
   ActiveRecallRequestSchema,
@@ -101,15 +94,22 @@ export class MemorySession {
 
   /** Open it unless it is open. With `onUnavailable: "empty"` an outage is left to the next recall. */
   async open(options: CallOptions = {}): Promise<this> {
-    await this.#calls.guarded(this.#onUnavailable, (patience) => this.ensureOpen(options, patience));
+    await this.#calls.guarded(this.#onUnavailable, options, (left, maxAttempts) =>
+      this.ensureOpen(left(), maxAttempts),
+    );
     return this;
   }
 
   /** The open session. @throws MemoryServiceError. */
-  async ensureOpen(options: CallOptions = {}, patience?: Patience): Promise<Session> {
-    return this.#lock.run(async () => {
-      if (this.#info === undefined && this.#opening !== undefined) {
-        const response = await this.#calls.unary(SessionService.method.openSession, this.#opening, options, patience);
+  async ensureOpen(options: CallOptions = {}, maxAttempts?: number): Promise<Session> {
+    const opening = this.#opening;
+    if (this.#info !== undefined || opening === undefined) {
+      return this.info;
+    }
+    const left = sharedDeadline(options);
+    return this.#lock.run(left(), async () => {
+      if (this.#info === undefined) {
+        const response = await this.#calls.unary(SessionService.method.openSession, opening, left(), maxAttempts);
         this.#info = toSession(response.session);
         this.#outcome = openSessionOutcome.name(response.outcome);
       }
@@ -122,15 +122,20 @@ export class MemorySession {
    *
    *     await using run = await session.beginRun("turn-7");
    *
-   * A run id that another process left open is taken over. Without a `runId` a new one is minted.
+   * A run id that another process left open is taken over. Without a `runId` a new one is minted. A beginning whose
+   * outcome this process did not learn is repeated with the `requestId` of the error.
    */
-  async beginRun(runId?: string, options: CallOptions = {}): Promise<MemoryRun> {
-    return new MemoryRun(this.#calls, this, runId).tryBegin(options);
+  async beginRun(runId?: string, options: WriteOptions = {}): Promise<MemoryRun> {
+    return new MemoryRun(this.#calls, this, runId, options.requestId).tryBegin(options);
   }
 
-  /** Begin a run, do the work in it, and end it; for where there is no `await using`. */
-  async run<T>(runId: string | undefined, work: (run: MemoryRun) => Promise<T>): Promise<T> {
-    const run = await this.beginRun(runId);
+  /** Begin a run, do the work in it, and end it; for where there is no `await using`. The options are for beginning. */
+  async run<T>(
+    runId: string | undefined,
+    work: (run: MemoryRun) => Promise<T>,
+    options: WriteOptions = {},
+  ): Promise<T> {
+    const run = await this.beginRun(runId, options);
     try {
       return await work(run);
     } finally {
@@ -144,9 +149,9 @@ export class MemorySession {
    * Reasons: SESSION_CLOSED, SEMANTIC_UNAVAILABLE, NAMESPACE_TOO_LARGE.
    */
   async recall(query: string, options: SessionRecallOptions = {}): Promise<Recall> {
-    const left = sharedDeadline(options);
-    const found = await this.#calls.guarded(options.onUnavailable ?? this.#onUnavailable, async (patience) => {
-      const { sessionId, binding } = await this.ensureOpen(left(), patience);
+    const onUnavailable = options.onUnavailable ?? this.#onUnavailable;
+    const found = await this.#calls.guarded(onUnavailable, options, async (left, maxAttempts) => {
+      const { sessionId, binding } = await this.ensureOpen(left(), maxAttempts);
       const request = create(ActiveRecallRequestSchema, {
         namespace: fromNamespace(binding.namespace),
         sessionId,
@@ -155,7 +160,7 @@ export class MemorySession {
         mode: recallMode.numberIf(options.mode),
         includeSurroundings: options.includeSurroundings ?? false,
       });
-      const response = await this.#calls.unary(RecallService.method.activeRecall, request, left(), patience);
+      const response = await this.#calls.unary(RecallService.method.activeRecall, request, left(), maxAttempts);
       return toRecall(binding.namespace, response);
     });
     return found instanceof MemoryUnavailableError ? new Recall({ namespace: this.namespace, error: found }) : found;
@@ -163,7 +168,8 @@ export class MemorySession {
 
   /** Why a node is, or is not, among the hits of a recall in this session. Reasons: NODE_NOT_FOUND. */
   async explain(nodeId: string, query: string, options: ExplainOptions = {}): Promise<Explanation> {
-    const { sessionId, binding } = await this.ensureOpen(options);
+    const left = sharedDeadline(options);
+    const { sessionId, binding } = await this.ensureOpen(left());
     const request = create(ExplainRecallRequestSchema, {
       namespace: fromNamespace(binding.namespace),
       sessionId,
@@ -172,7 +178,7 @@ export class MemorySession {
       filter: fromFilter(options.filter),
       mode: recallMode.numberIf(options.mode),
     });
-    return toExplanation(await this.#calls.unary(RecallService.method.explainRecall, request, options));
+    return toExplanation(await this.#calls.unary(RecallService.method.explainRecall, request, left()));
   }
 
   /**
@@ -181,7 +187,8 @@ export class MemorySession {
    * Reasons: BINDING_DRIFT, if it is no longer bound to what this object (or the stated digest) says.
    */
   async rebind(options: RebindOptions = {}): Promise<Session> {
-    const session = await this.ensureOpen(options);
+    const left = sharedDeadline(options);
+    const session = await this.ensureOpen(left());
     const request = create(RebindSessionRequestSchema, {
       namespace: fromNamespace(session.binding.namespace),
       requestId: options.requestId ?? "",
@@ -189,20 +196,21 @@ export class MemorySession {
       expectedBindingDigest: options.expectedBindingDigest ?? session.bindingDigest,
       policy: fromPolicy(options),
     });
-    const response = await this.#calls.unary(SessionService.method.rebindSession, request, options);
+    const response = await this.#calls.unary(SessionService.method.rebindSession, request, left());
     this.#info = toSession(response.session);
     return this.#info;
   }
 
   /** Close the session for ever: calls in it and its runs are refused. To merely stop using it, do nothing. */
   async close(options: WriteOptions = {}): Promise<Session> {
-    const { sessionId, binding } = await this.ensureOpen(options);
+    const left = sharedDeadline(options);
+    const { sessionId, binding } = await this.ensureOpen(left());
     const request = create(CloseSessionRequestSchema, {
       namespace: fromNamespace(binding.namespace),
       requestId: options.requestId ?? "",
       sessionId,
     });
-    const response = await this.#calls.unary(SessionService.method.closeSession, request, options);
+    const response = await this.#calls.unary(SessionService.method.closeSession, request, left());
     this.#info = toSession(response.session);
     return this.#info;
   }

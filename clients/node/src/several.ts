@@ -1,5 +1,6 @@
 /** Several namespaces in one turn: a user's memory and a project's, say. */
 import type { CallOptions, OnUnavailable } from "./calls.js";
+import { ofSeveral } from "./failures.js";
 import type { MemoryRun } from "./run.js";
 import { admissionOf, type Admission, type UseOutcome } from "./values/access.js";
 import { namespaceKey, namespaceLabel } from "./values/namespace.js";
@@ -50,14 +51,8 @@ export async function admitAll(
   options: SeveralOptions = {},
 ): Promise<Admission> {
   const wanted = [...hits];
-  const { signal, ...each } = options;
-  const admissions = await together(
-    signal,
-    sharesOf(runs, wanted).map(
-      ({ run, share }) =>
-        (linked: AbortSignal) =>
-          run.admit(share, { ...each, signal: linked }),
-    ),
+  const admissions = await inShares(sharesOf(runs, wanted), options.signal, (run, share, signal) =>
+    run.admit(share, { ...options, signal }),
   );
   const admitted = new Set(admissions.flatMap((admission) => admission.hits));
   return admissionOf({
@@ -77,14 +72,9 @@ export async function recordUseAll(
   hits: Iterable<Hit>,
   options: CallOptions = {},
 ): Promise<UseOutcome[]> {
-  const { signal, timeoutMs } = options;
-  const outcomes = await together(
-    signal,
-    sharesOf(runs, [...hits]).map(
-      ({ run, share }) =>
-        (linked: AbortSignal) =>
-          run.recordUse(share, { timeoutMs, signal: linked }),
-    ),
+  const { timeoutMs } = options;
+  const outcomes = await inShares(sharesOf(runs, [...hits]), options.signal, (run, share, signal) =>
+    run.recordUse(share, { timeoutMs, signal }),
   );
   return outcomes.flat();
 }
@@ -92,6 +82,26 @@ export async function recordUseAll(
 interface Share {
   readonly run: MemoryRun;
   readonly share: Hit[];
+}
+
+/** Does something with all shares at once, as `together`: what failed of one may have been done of the others. */
+async function inShares<T>(
+  shares: readonly Share[],
+  signal: AbortSignal | undefined,
+  work: (run: MemoryRun, share: Hit[], signal: AbortSignal) => Promise<T>,
+): Promise<T[]> {
+  try {
+    return await together(
+      signal,
+      shares.map(
+        ({ run, share }) =>
+          (linked) =>
+            work(run, share, linked),
+      ),
+    );
+  } catch (error) {
+    throw shares.length > 1 ? ofSeveral(error) : error;
+  }
 }
 
 function sharesOf(runs: readonly MemoryRun[], hits: readonly Hit[]): Share[] {

@@ -24,6 +24,8 @@ const PING_TIMEOUT_MS = 5_000;
 // In megabytes; Node refuses new streams beyond it. The server bounds what it sends (ServerLimits.max_response_bytes).
 const MAX_SESSION_MEMORY = 1_024;
 
+const CLOSED = "this client is closed";
+
 // grpc-timeout has at most 8 digits.
 const MAX_TIMEOUT_MS = 99_999_999;
 
@@ -140,7 +142,8 @@ export class Transport {
 
   /** Ends the connection, and with an error whatever is running over it. */
   close(): void {
-    this.#closing.abort(new DurableMemoryError("this client is closed"));
+    // To what is running it is a lost connection: it may have been done.
+    this.#closing.abort(new ConnectError(CLOSED, Code.Canceled));
     this.#sessions.abort();
   }
 
@@ -157,7 +160,9 @@ export class Transport {
 
   /** What ends one attempt: its caller, its deadline, or the end of the client. */
   #linked(signal: AbortSignal | undefined, timeoutMs: number | undefined): LinkedAbort {
-    this.#closing.signal.throwIfAborted();
+    if (this.#closing.signal.aborted) {
+      throw new DurableMemoryError(CLOSED);
+    }
     signal?.throwIfAborted();
     const abort = new LinkedAbort(signal, this.#closing.signal);
     if (timeoutMs !== undefined) {
@@ -178,10 +183,8 @@ export class Transport {
       ...(timeoutMs === undefined ? {} : { "grpc-timeout": `${wireTimeout(timeoutMs)}m` }),
     };
     const { token } = this.#connection;
-    if (token === undefined) {
-      return headers;
-    }
-    return { ...headers, authorization: `Bearer ${checkedToken(typeof token === "string" ? token : await token())}` };
+    const current = typeof token === "function" ? await token() : token;
+    return current ? { ...headers, authorization: `Bearer ${checkedToken(current)}` } : headers;
   }
 }
 

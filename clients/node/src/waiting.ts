@@ -1,4 +1,9 @@
 /** Waiting, and doing several things: what can be given up. */
+import type { CallOptions } from "./calls.js";
+import { outOfTime } from "./failures.js";
+
+// Node takes a longer one for none.
+const MAX_DELAY_MS = 2 ** 31 - 1;
 
 /** @throws the signal's reason, at once, when it is aborted. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -71,9 +76,12 @@ export class LinkedAbort {
 
   /** Abort later, unless it is released before. */
   abortAfter(ms: number, reason: () => unknown): void {
-    const timer = setTimeout(() => {
-      this.abort(reason());
-    }, ms);
+    const timer = setTimeout(
+      () => {
+        this.abort(reason());
+      },
+      Math.min(ms, MAX_DELAY_MS),
+    );
     this.#releases.push(() => {
       clearTimeout(timer);
     });
@@ -116,11 +124,33 @@ export async function together<T>(
 
 /** One after the other, in the order of asking. */
 export class Lock {
-  #last: Promise<unknown> = Promise.resolve();
+  #last = Promise.resolve();
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => undefined);
-    return turn;
+  /**
+   * Do the work when its turn has come. Who gives the wait up is passed over; the options are of the wait alone.
+   *
+   * @throws MemoryUnavailableError, definite, when the time is over; the signal's reason.
+   */
+  async run<T>({ timeoutMs, signal }: CallOptions, work: () => Promise<T>): Promise<T> {
+    const before = this.#last;
+    let leave = (): void => undefined;
+    const left = new Promise<void>((resolve) => {
+      leave = (): void => {
+        resolve();
+      };
+    });
+    this.#last = before.then(() => left);
+    const wait = new LinkedAbort(signal);
+    if (timeoutMs !== undefined) {
+      wait.abortAfter(timeoutMs, outOfTime);
+    }
+    try {
+      await unlessAborted(wait.signal, before).finally(() => {
+        wait.release();
+      });
+      return await work();
+    } finally {
+      leave();
+    }
   }
 }

@@ -36,7 +36,7 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
   readonly #calls: Calls;
   readonly #namespace: Namespace;
   readonly #options: WatchOptions;
-  readonly #abort: LinkedAbort;
+  #abort: LinkedAbort | undefined;
   #after: bigint | undefined;
   #historyId: string | undefined;
   #position: ChangeToken | undefined;
@@ -57,7 +57,6 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     } else {
       this.#after = after === undefined ? undefined : BigInt(after);
     }
-    this.#abort = new LinkedAbort(options.signal);
   }
 
   /**
@@ -90,8 +89,8 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
   /** End the watch; a reader that waits gets the end of the iteration. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#abort.abort();
-    this.#abort.release();
+    this.#abort?.abort();
+    this.#abort?.release();
     await this.#drop();
   }
 
@@ -142,7 +141,7 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
         historyId: this.#historyId,
         includeNodes: this.#options.includeNodes ?? false,
       }),
-      { signal: this.#abort.signal },
+      { signal: this.#signal() },
     );
     try {
       const result = await this.#stream.next();
@@ -172,7 +171,7 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     }
     try {
       const backoff = backoffMs(retry, Math.min(this.#failures, MAX_EXPONENT));
-      await sleep(Math.max(backoff, error?.retryAfterMs ?? 0), this.#abort.signal);
+      await sleep(Math.max(backoff, error?.retryAfterMs ?? 0), this.#signal());
     } catch (reason) {
       if (!this.#closed) {
         throw reason;
@@ -201,6 +200,12 @@ export class Watch implements AsyncIterableIterator<WatchedChange> {
     this.#historyId = token.historyId;
     this.#position = token;
     return true;
+  }
+
+  /** What ends the reading. It follows the caller's only from then on: a watch that nobody reads leaves no trace. */
+  #signal(): AbortSignal {
+    this.#abort ??= new LinkedAbort(this.#options.signal);
+    return this.#abort.signal;
   }
 
   // The flag changes while a reader waits, which control flow analysis cannot see.

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import {
   DurableMemoryError,
+  Evidence,
   isReason,
   MemoryClient,
   MemoryServiceError,
@@ -18,7 +19,7 @@ import {
 } from "@durable-memory/client/v1";
 import { create } from "@bufbuild/protobuf";
 import { newRequestId } from "../src/identity.js";
-import { remembered } from "./messages.js";
+import { CITATION, remembered } from "./messages.js";
 import { ScriptedService, type Raw, type Refusal } from "./scripted_service.js";
 
 const REMEMBER = "MemoryService.Remember";
@@ -62,6 +63,7 @@ for (const [what, answer] of Object.entries({
   "a conflict": { refuse: Code.Aborted, reason: "REVISION_CONFLICT" },
   "a failed precondition": { refuse: Code.FailedPrecondition, reason: "NODE_FROZEN" },
   "a load limit that names no time": { refuse: Code.ResourceExhausted, reason: "OVERLOADED" },
+  "a load limit that names no wait": { refuse: Code.ResourceExhausted, reason: "OVERLOADED", retryAfterMs: 0 },
   "a quota": { refuse: Code.ResourceExhausted, reason: "QUOTA_EXCEEDED", retryAfterMs: 20 },
   "a cancellation by the service": { refuse: Code.Canceled, reason: "CANCELLED" },
   "an internal error": { refuse: Code.Internal, reason: "INTERNAL" },
@@ -236,16 +238,37 @@ test("a signal that was aborted before sends nothing", async () => {
   assert.deepEqual(service.asked, []);
 });
 
-test("a closed client says so, and what was running over it fails", async () => {
+test("a closed client says so, and what was running over it fails without a word of its outcome", async () => {
   await using service = await ScriptedService.start();
   const memory = service.client();
   service.willAnswer(REMEMBER, "forever");
-  const running = memory.remember("The user prefers tea.");
+  const running = memory.remember("The user prefers tea.", { requestId: "order-17" });
   await service.arrived(REMEMBER);
   memory.close();
-  await assert.rejects(running, /this client is closed/);
-  await assert.rejects(memory.getChangeToken(), /this client is closed/);
+  const error = await failureOf(running);
+  assert.ok(error instanceof MemoryUnavailableError);
+  assert.deepEqual([error.definite, error.attempts, error.requestId], [false, 1, "order-17"]);
+  assert.equal(String(error.cause), "DurableMemoryError: this client is closed");
+  await assert.rejects(memory.getChangeToken(), { name: "DurableMemoryError", message: "this client is closed" });
 });
+
+for (const [method, call] of Object.entries({
+  [REMEMBER]: (memory: MemoryClient) => memory.remember("The user prefers tea."),
+  "SemanticService.RefreshSemanticRecall": (memory: MemoryClient) => memory.refreshSemanticRecall("assistant").wait(),
+})) {
+  test(`what keeps ${method} from being repeated does not hide what became of it`, async () => {
+    await using service = await ScriptedService.start();
+    const noToken = new Error("the login has expired");
+    let asked = 0;
+    const token = (): Promise<string> => ((asked += 1) === 1 ? Promise.resolve("token-1") : Promise.reject(noToken));
+    await using memory = service.client({ token });
+    service.willAnswer(method, { refuse: Code.Unavailable });
+    const error = await failureOf(call(memory));
+    assert.deepEqual([error.attempts, error.definite, error.cause], [1, false, noToken]);
+    assert.match(error.requestId ?? "", /./);
+    await assert.rejects(call(memory), noToken);
+  });
+}
 
 test("a service that comes back is found again by the same client", async () => {
   await using service = await ScriptedService.start();
@@ -330,9 +353,24 @@ for (const [what, raw] of Object.entries({
 test("text with half a surrogate pair is refused by its field, and a whole pair is sent as it is", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
-  await assert.rejects(memory.remember("tea \ud83c"), { name: "RangeError", message: /^memory\.content has a lone/ });
+  const half = "tea \ud83c";
+  const calls: Record<string, () => Promise<unknown>> = {
+    "memory.content": () => memory.remember(half),
+    "memory.labels": () => memory.remember("tea", { labels: { [half]: "hot" } }),
+    "memory.labels[drink]": () => memory.remember("tea", { labels: { drink: half } }),
+    "set_labels[drink]": () => memory.revise(CITATION, { setLabels: { drink: half } }),
+    "remove_labels[1]": () => memory.revise(CITATION, { removeLabels: ["drink", half] }),
+    "operations[0].create.memory.content": () => memory.applyChangeSet([{ type: "create", memory: { content: half } }]),
+    "evidence.body": () => memory.remember("tea", { evidence: [Evidence.sessionTurn("assistant", "turn-1", half)] }),
+  };
+  for (const [field, call] of Object.entries(calls)) {
+    const error = await failureOf(call());
+    assert.ok(isReason(error, "INVALID_FIELD"));
+    assert.deepEqual([error.metadata, error.definite, error.attempts], [{ field }, true, 0]);
+    assert.equal(error.message, `INVALID_FIELD: ${field} has a lone surrogate, which is no character`);
+  }
   await assert.rejects(memory.importNamespace(['{"node":{"content":"\\ud83c"}}']), Error);
-  assert.deepEqual(service.calls(REMEMBER), []);
+  assert.deepEqual(service.asked, []);
   await memory.remember("tea \u{1f375}");
   assert.equal(service.requests(REMEMBER, RememberRequestSchema)[0]?.memory?.content, "tea \u{1f375}");
 });
@@ -368,4 +406,7 @@ test("a token that no header can carry is refused without being told", async () 
     service.calls(GET_TOKEN).map((asked) => asked.headers.authorization),
     ["Bearer from-a-file"],
   );
+  token = "";
+  await memory.getChangeToken();
+  assert.equal(service.calls(GET_TOKEN)[1]?.headers.authorization, undefined);
 });

@@ -100,6 +100,58 @@ test("a service that never answers costs a bounded time", async () => {
   assert.ok(performance.now() - started < 2_000);
 });
 
+test("a caller in a hurry makes no outage for the others", async () => {
+  await using service = await scripted();
+  await using memory = service.client({ onUnavailable: "empty" });
+  const session = await memory.openSession("assistant");
+  service.willAnswer(RECALL, "forever", recalled(["tea"]));
+  const hurried = await session.recall("tea?", { timeoutMs: 100 });
+  assert.deepEqual([hurried.unavailable, hurried.error?.attempts], [true, 1]);
+  assert.equal((await session.recall("tea?")).hits.length, 1);
+});
+
+test("what ended for the error of another client makes no outage", async () => {
+  await using service = await scripted();
+  await using overloaded = await scripted();
+  await using memory = service.client({ onUnavailable: "empty" });
+  await using away = overloaded.client();
+  const session = await memory.openSession("assistant");
+  const here = await session.beginRun("turn-1");
+  const there = await (await away.openSession("assistant")).beginRun("turn-1");
+  service.willAnswer(RECALL, "forever", recalled(["tea"]));
+  overloaded.willAnswer(RECALL, { refuse: Code.ResourceExhausted, reason: "OVERLOADED" });
+  await assert.rejects(recallAll([here, there], "tea?"), { reason: "OVERLOADED" });
+  assert.equal((await session.recall("tea?")).hits.length, 1);
+});
+
+test("who is told of a lasting outage sent nothing", async () => {
+  await using service = await scripted();
+  await using memory = service.client({ onUnavailable: "empty" });
+  const run = await (await memory.openSession("assistant")).beginRun("turn-1");
+  service.willAnswer(RECALL, DOWN);
+  const first = (await run.recall("tea?", { admit: true })).error;
+  const second = (await run.recall("tea?", { admit: true })).error;
+  assert.deepEqual([first?.definite, first?.attempts, first?.method], [false, 2, RECALL]);
+  assert.match(first?.requestId ?? "", /./);
+  assert.ok(second instanceof MemoryUnavailableError);
+  assert.deepEqual([second.definite, second.attempts, second.method, second.requestId], [true, 0, "", undefined]);
+  assert.deepEqual([second.code, second.message], ["UNAVAILABLE", "UNAVAILABLE: refused"]);
+  assert.equal(service.calls(RECALL).length, 2);
+});
+
+test("several recalls at once wait for one opening no longer than one", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(OPEN, DOWN);
+  const session = await memory.openSession("assistant", { onUnavailable: "empty" });
+  await memory.getChangeToken(); // the outage is over
+  service.willAnswer(OPEN, "forever");
+  const started = performance.now();
+  const recalls = await Promise.all([1, 2, 3, 4, 5].map(() => session.recall("tea?", { timeoutMs: 700 })));
+  assert.ok(performance.now() - started < 2_500, "one waited after the other");
+  assert.ok(recalls.every((recall) => recall.unavailable));
+});
+
 test("one namespace out of reach leaves the hits of the other", async () => {
   await using service = await scripted();
   await using memory = service.client();

@@ -140,6 +140,12 @@ test("an example turn hears, and the next one remembers once that is activated",
   assert.ok(readFileSync(EXAMPLE_SOURCE, "utf8").split("\n").length < 80);
 });
 
+test("an example turn that nothing can be looked up for is a turn too", async () => {
+  await using memory = server.client();
+  assert.equal(await chatTurn(memory, "👍"), "You said: 👍");
+  assert.equal((await memory.listCandidates().all()).length, 1);
+});
+
 test("the example runs as it says, and ends by itself", async () => {
   const env = { ...process.env, DURABLE_MEMORY_ADDRESS: server.address };
   const { stdout, stderr } = await promisify(execFile)("node", [EXAMPLE, "I'd rather have tea."], {

@@ -2,10 +2,22 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { admitAll, recallAll, recordUseAll, type MemoryClient, type MemoryRun } from "@durable-memory/client";
+import {
+  admitAll,
+  Citation,
+  IncompleteStreamError,
+  MemoryServiceError,
+  MemoryUnavailableError,
+  recallAll,
+  recordUseAll,
+  type Hit,
+  type MemoryClient,
+  type MemoryRun,
+  type MemorySession,
+} from "@durable-memory/client";
 import * as v1 from "@durable-memory/client/v1";
 import { create } from "@bufbuild/protobuf";
-import { admittedAll, begun, opened, recalled, recorded } from "./messages.js";
+import { admittedAll, begun, CITATION, opened, recalled, recorded } from "./messages.js";
 import { ScriptedService } from "./scripted_service.js";
 
 const OPEN = "SessionService.OpenSession";
@@ -15,6 +27,8 @@ const RECALL = "RecallService.ActiveRecall";
 const ADMIT = "RecallService.AdmitMemories";
 const USE = "RecallService.RecordUse";
 const DOWN = { refuse: Code.Unavailable } as const;
+const CLOSED = { refuse: Code.FailedPrecondition, reason: "SESSION_CLOSED" } as const;
+const LIMITED = { refuse: Code.ResourceExhausted, reason: "RATE_LIMITED", retryAfterMs: 300 } as const;
 
 async function scripted(): Promise<ScriptedService> {
   const service = await ScriptedService.start();
@@ -26,6 +40,16 @@ async function scripted(): Promise<ScriptedService> {
 
 async function runOf(memory: MemoryClient): Promise<MemoryRun> {
   return (await memory.openSession("assistant")).beginRun("turn-1");
+}
+
+async function failureOf(call: Promise<unknown>): Promise<MemoryServiceError> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof MemoryServiceError, String(error));
+    return error;
+  }
+  assert.fail("the call succeeded");
 }
 
 test("a run begins and ends with its block", async () => {
@@ -86,20 +110,86 @@ test("a run that ends after its client was closed keeps the result of its work",
   assert.equal(await session.run("turn-1", work), "answer");
 });
 
-test("the steps of a recall share its deadline", async () => {
+const ADMITTED_ELSEWHERE = { citation: Citation.parse(CITATION) } as Hit;
+
+for (const [method, call] of Object.entries({
+  [RECALL]: (options, _, run) => run.recall("tea?", { ...options, onUnavailable: "throw" }),
+  [ADMIT]: (options, _, run) => run.admit([ADMITTED_ELSEWHERE], { ...options, onUnavailable: "throw" }),
+  [USE]: (options, _, run) => run.recordUse([CITATION], options),
+  "RecallService.ExplainRecall": (options, session) => session.explain("prefers-tea", "tea?", options),
+  "SessionService.RebindSession": (options, session) => session.rebind(options),
+  "SessionService.CloseSession": (options, session) => session.close(options),
+} satisfies Record<string, Step>)) {
+  for (const timeoutMs of [undefined, 5_000]) {
+    test(`the steps of ${method} share ${timeoutMs === undefined ? "the usual" : "a stated"} deadline`, async () => {
+      await using service = await scripted();
+      await using memory = service.client();
+      service.willAnswer(OPEN, DOWN, DOWN, LIMITED, opened());
+      service.willAnswer(BEGIN, LIMITED, begun());
+      service.willAnswer(ADMIT, admittedAll(["prefers-tea"], "context-1"));
+      const session = await memory.openSession("assistant", { onUnavailable: "empty" });
+      const run = await session.beginRun("turn-1");
+      assert.throws(() => run.info, /has not begun/);
+
+      await call({ timeoutMs }, session, run);
+
+      const left = [
+        ...service.calls(OPEN).slice(2, 3),
+        ...service.calls(BEGIN).slice(0, 1),
+        ...service.calls(method),
+      ].map((asked) => asked.sentTimeoutMs ?? 0);
+      assert.ok(left.length >= 2);
+      for (const [step, before] of left.slice(0, -1).entries()) {
+        // The step before had to wait for longer.
+        assert.ok((left[step + 1] ?? 0) <= before - 200, String(left));
+      }
+    });
+  }
+}
+
+type Step = (options: { timeoutMs: number | undefined }, session: MemorySession, run: MemoryRun) => Promise<unknown>;
+
+test("a recall does not wait for an assembly, and who waits for one has a deadline and a signal", async () => {
   await using service = await scripted();
   await using memory = service.client({ onUnavailable: "empty" });
+  const run = await runOf(memory);
+  service.willAnswer(ADMIT, "forever", admittedAll(["prefers-tea"], "context-1"));
+  const enough = new AbortController();
+  const reason = new Error("enough");
+  const admitting = run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 60_000, signal: enough.signal });
+  await service.arrived(ADMIT);
+
+  assert.equal((await run.recall("tea?", { timeoutMs: 5_000 })).unavailable, false);
+  const late = run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 50, onUnavailable: "throw" });
+  await assert.rejects(late, (error) => {
+    assert.ok(error instanceof MemoryUnavailableError);
+    assert.deepEqual([error.reason, error.definite, error.attempts], ["DEADLINE_EXCEEDED", true, 0]);
+    return true;
+  });
+  assert.equal((await run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 50 })).error?.attempts, 0);
+  assert.equal((await run.recall("tea?")).unavailable, false, "a wait for another call is no outage");
+  const leaving = run.admit([ADMITTED_ELSEWHERE], { signal: AbortSignal.timeout(50) });
+  await assert.rejects(leaving, { name: "TimeoutError" });
+
+  const next = run.admit([ADMITTED_ELSEWHERE]);
+  assert.equal(service.calls(ADMIT).length, 1);
+  enough.abort(reason);
+  await assert.rejects(admitting, reason);
+  assert.equal((await next).hits.length, 1);
+  assert.equal(service.calls(ADMIT).length, 2);
+});
+
+test("a beginning whose outcome is unknown can be repeated by the process that sent it", async () => {
+  await using service = await scripted();
+  await using memory = service.client();
   const session = await memory.openSession("assistant");
-  // The first recall begins the run: the outage lasts as long as its beginning was tried.
-  service.willAnswer(BEGIN, DOWN, DOWN, DOWN, begun());
-  service.willAnswer(RECALL, recalled(["tea"]));
-  const run = await session.beginRun("turn-1");
-  assert.throws(() => run.info, /has not begun/);
-  await run.recall("tea?", { timeoutMs: 5_000, onUnavailable: "throw" });
-  const [, , first, second] = service.calls(BEGIN).map((asked) => asked.sentTimeoutMs ?? 0);
-  const [recall] = service.calls(RECALL).map((asked) => asked.sentTimeoutMs ?? 0);
-  assert.ok(first !== undefined && second !== undefined && recall !== undefined);
-  assert.ok(second < first && recall <= second);
+  service.willAnswer(BEGIN, { refuse: Code.Unknown }, begun());
+  const { requestId, definite } = await failureOf(session.beginRun("turn-1"));
+  assert.equal(definite, false);
+  await session.beginRun("turn-1", { requestId });
+  await session.run("turn-1", () => Promise.resolve(), { requestId });
+  const ids = service.requests(BEGIN, v1.BeginRunRequestSchema).map((asked) => asked.requestId);
+  assert.deepEqual(ids, [requestId, requestId, requestId]);
 });
 
 test("the policy is stated as far as the caller stated it", async () => {
@@ -194,6 +284,30 @@ test("a use is recorded under the context of its admission, and the outcomes com
   await assert.rejects(run.recordUse([...tea, ...milk], { requestId: "one" }), /cannot share one request id/);
 });
 
+test("a use of several assemblies may have been recorded in part", async () => {
+  await using service = await scripted();
+  await using memory = service.client();
+  service.willAnswer(RECALL, recalled(["tea"], { nextContextId: "context-1", admitted: true }));
+  service.willAnswer(USE, recorded(1), CLOSED);
+  await using run = await runOf(memory);
+  const tea = await run.recall("tea?", { admit: true });
+  assert.equal((await failureOf(run.recordUse([...tea, CITATION]))).definite, false);
+  assert.equal((await failureOf(run.recordUse([CITATION]))).definite, true);
+});
+
+test("an answer with another number of outcomes is not taken", async () => {
+  await using service = await scripted();
+  await using memory = service.client();
+  await using run = await runOf(memory);
+  service.willAnswer(ADMIT, admittedAll([], "context-1"));
+  await assert.rejects(run.admit([ADMITTED_ELSEWHERE]), IncompleteStreamError);
+  assert.equal(run.contextId, "context-0");
+  for (const count of [0, 2]) {
+    service.willAnswer(USE, recorded(count));
+    await assert.rejects(run.recordUse([CITATION]), IncompleteStreamError);
+  }
+});
+
 test("nothing to admit or to record is no call", async () => {
   await using service = await scripted();
   await using memory = service.client();
@@ -244,6 +358,20 @@ test("several namespaces are recalled as one, taking turns by rank, and what the
   const [use] = service.requests(USE, v1.RecordUseRequestSchema);
   assert.equal(use?.namespace?.scopeId, "project-a");
   await assert.rejects(admitAll([two], recall.hits), /no run is of the namespace/);
+});
+
+test("what failed in one of several namespaces may have been done in the others", async () => {
+  await using service = await scripted();
+  await using memory = service.client();
+  service.willAnswer(OPEN, opened("project-a"), opened("project-b"));
+  const one = await (await memory.openSession("assistant")).beginRun("turn-1");
+  const two = await (await memory.namespace({ scope: "project-b" }).openSession("assistant")).beginRun("turn-1");
+  const hits = [one, two].map(({ namespace }) => ({ ...ADMITTED_ELSEWHERE, namespace }));
+  service.willAnswer(ADMIT, CLOSED);
+  service.willAnswer(USE, CLOSED);
+  assert.equal((await failureOf(admitAll([one, two], hits))).definite, false);
+  assert.equal((await failureOf(recordUseAll([one, two], hits))).definite, false);
+  assert.equal((await failureOf(recordUseAll([one, two], hits.slice(1)))).definite, true);
 });
 
 test("an error in one namespace is the error of the call, and ends the others", async () => {

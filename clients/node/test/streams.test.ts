@@ -299,6 +299,15 @@ test("a refusal of a refresh is not repeated, and a stream without a receipt is 
   await assert.rejects(memory.refreshSemanticRecall("assistant").wait(), IncompleteStreamError);
 });
 
+test("a refresh that failed after its receipt has none", async () => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  service.willAnswer(REFRESH, [receipt(), { refuse: Code.ResourceExhausted, reason: "QUOTA_EXCEEDED" }]);
+  const refresh = memory.refreshSemanticRecall("assistant");
+  await assert.rejects(refresh.wait(), { reason: "QUOTA_EXCEEDED" });
+  assert.equal(refresh.receipt, undefined);
+});
+
 test("a refresh with a deadline ends at it, over all attempts", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
@@ -314,6 +323,7 @@ test("a watch that throws is closed: its call ends, and it reads no further", as
   service.willAnswer(WATCH, [change(1n), change(3n), "forever"]);
   const signal = new AbortController().signal;
   const changes = memory.watch({ after: 0, signal });
+  assert.equal(getEventListeners(signal, "abort").length, 0, "nobody reads it yet");
   await changes.next();
   assert.equal(getEventListeners(signal, "abort").length, 1);
   await assert.rejects(changes.next(), IncompleteStreamError);

@@ -1,5 +1,6 @@
 /** Where memories come from, and who decides on them. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { notTextError } from "../failures.js";
 import type { DecisionSchema } from "../gen/durablememory/v1/decision_pb.js";
 import type { Evidence as EvidenceMessage, EvidenceSchema } from "../gen/durablememory/v1/node_pb.js";
 import { decisionKind, evidenceKind } from "../generated/enum_codecs.js";
@@ -111,5 +112,11 @@ export function fromDecision(decision: Decision | undefined): MessageInitShape<t
 }
 
 function bytes(body: string | Uint8Array): Uint8Array {
-  return typeof body === "string" ? Buffer.from(body) : body;
+  if (typeof body !== "string") {
+    return body;
+  }
+  if (!body.isWellFormed()) {
+    throw notTextError("evidence.body");
+  }
+  return Buffer.from(body);
 }
