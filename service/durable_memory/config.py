@@ -27,7 +27,9 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 SecondsOrNone = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=_MIB, le=2**40)]
-MessageBytes = Annotated[int, Field(ge=_MIB, le=256 * _MIB)]
+RequestBytes = Annotated[int, Field(ge=_MIB, le=256 * _MIB)]
+# A recall that admits is committed before it is answered, so its answer has to fit, whatever the memories are like.
+ResponseBytes = Annotated[int, Field(ge=24 * _MIB, le=256 * _MIB)]
 
 
 class SettingsError(Exception):
@@ -50,16 +52,20 @@ class TlsSettings(_Group):
 
 
 class CallSettings(_Group):
-    """Bounds of calls. A call above one is refused at once, with a reason and a time to wait."""
+    """Bounds of calls. A call above one is refused at once, with a reason and a time to wait.
+
+    `maximum_upload_seconds` is for imports: all else that streams may go on for as long as its caller wants.
+    """
 
     default_deadline_seconds: Seconds = 10.0
     maximum_deadline_seconds: Seconds = 120.0
+    maximum_upload_seconds: Seconds = 1_800.0
     max_concurrent: Count = 256
     max_concurrent_per_caller: Count = 128
     max_streams: Count = 1024
     max_streams_per_caller: Count = 256
-    max_request_bytes: MessageBytes = 16 * _MIB
-    max_response_bytes: MessageBytes = 16 * _MIB
+    max_request_bytes: RequestBytes = 16 * _MIB
+    max_response_bytes: ResponseBytes = 32 * _MIB
 
 
 class ConnectionSettings(_Group):

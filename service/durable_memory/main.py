@@ -180,7 +180,7 @@ class Application:
                 # A driver's own words about its URL may quote it.
                 cause = type(error).__name__ if shared else str(error)
                 raise StartError(f"the store {self._settings.store} cannot be opened: {cause}") from error
-            await self._not_ready(error)
+            self._not_ready(error)
         except BaseException:
             await self.stop()
             raise
@@ -225,23 +225,23 @@ class Application:
             await self._store.close()
             raise
         if isinstance(self._store, SqliteStore):
-            self._store.publish_address(self.address)
+            self._store.publish_address(self.address if self._access.tls is None else f"https://{self.address}")
         health = self._semantic_health
         if health is not None:
             # What is said when it is ready, and to whoever asks at once, is what was found and not what is hoped.
-            await self._server.report_semantic(serving=await self._semantic_serving(health))
+            self._server.report_semantic(serving=await self._semantic_serving(health))
             watch = self._watch_semantic_recall(health)
             self._supervisors.append(asyncio.create_task(watch, name="durable-memory-semantic-health"))
-        await self._server.ready()
+        self._server.ready()
         self._ready.set()
         _log.info("ready", address=self.address, store=str(self._settings.store), version=__version__)
 
-    async def _not_ready(self, error: DomainError) -> None:
+    def _not_ready(self, error: DomainError) -> None:
         reason = error
         if error.reason is not Reason.NOT_SERVING:
             reason = not_serving("starting", "the store cannot be reached yet", cause=error.reason.value)
         previous = self._server.refusal
-        await self._server.not_ready(reason)
+        self._server.not_ready(reason)
         if previous is None or previous.message != reason.message:  # once per cause, not once per attempt
             _log.warning("not_ready", reason=error.reason.value, problem=error.message, **error.metadata)
 
@@ -255,9 +255,9 @@ class Application:
             try:
                 await self._open()
             except DomainError as error:
-                await self._not_ready(error)
+                self._not_ready(error)
             except Exception as error:  # noqa: BLE001 - the supervisor must outlive whatever a driver raises
-                await self._not_ready(not_serving("starting", f"the store cannot be opened: {type(error).__name__}"))
+                self._not_ready(not_serving("starting", f"the store cannot be opened: {type(error).__name__}"))
         healthy = True
         while True:
             await asyncio.sleep(interval if healthy else min(interval, _RECOVERY_PROBE_SECONDS))
@@ -265,7 +265,7 @@ class Application:
             if self._gauges is not None:
                 self._gauges.show(self._services.state())
             if healthy != was:
-                await self._server.report(healthy=healthy)
+                self._server.report(healthy=healthy)
                 _log.log(_LEVELS[healthy], "health", healthy=healthy)
 
     async def _watch_semantic_recall(self, health: SemanticHealth) -> None:
@@ -276,7 +276,7 @@ class Application:
             was, serving = serving, await self._semantic_serving(health)
             if serving != was:
                 _log.log(_LEVELS[serving], "semantic_health", serving=serving)
-            await self._server.report_semantic(serving=serving)
+            self._server.report_semantic(serving=serving)
             await health.wait(settings.probe_interval_seconds)
 
     async def _semantic_serving(self, health: SemanticHealth) -> bool:
@@ -425,6 +425,7 @@ def _server_options(settings: Settings, access: Access) -> ServerOptions:
         calls=CallOptions(
             default_deadline_seconds=calls.default_deadline_seconds,
             maximum_deadline_seconds=calls.maximum_deadline_seconds,
+            maximum_upload_seconds=calls.maximum_upload_seconds,
             max_calls=calls.max_concurrent,
             max_calls_per_caller=calls.max_concurrent_per_caller,
             max_streams=calls.max_streams,

@@ -5,10 +5,13 @@ from typing import Any
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2_grpc
 from opentelemetry.metrics import Meter, NoOpMeterProvider
 from opentelemetry.trace import NoOpTracerProvider, Tracer
 
 from durable_memory.adapters.runtime import SystemClock, SystemIds
+from durable_memory.ports.runtime import Clock
 from durable_memory.rpc.authentication import Authenticator, DevelopmentAuthenticator
 from durable_memory.rpc.options import CallOptions, ConnectionOptions, ServerOptions
 from durable_memory.rpc.server import RpcServer
@@ -29,6 +32,7 @@ IMPORT = "/durablememory.v1.TransferService/ImportNamespace"
 _CALLS: dict[str, Any] = {
     "default_deadline_seconds": 20.0,
     "maximum_deadline_seconds": 20.0,
+    "maximum_upload_seconds": 20.0,
     "max_calls": 64,
     "max_calls_per_caller": 64,
     "max_streams": 64,
@@ -118,7 +122,7 @@ class ScriptedServer:
             options,
             authenticator or DevelopmentAuthenticator(),
             [(add, self.script, f"durablememory.v1.{name}") for add, name in services],
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             ids=SystemIds(),
             tracer=tracer or NoOpTracerProvider().get_tracer("test"),
             meter=meter or NoOpMeterProvider().get_meter("test"),
@@ -126,8 +130,11 @@ class ScriptedServer:
 
     async def __aenter__(self):
         await self.server.start()
-        await self.server.ready()
+        self.server.ready()
         self.channel = grpc.aio.insecure_channel(self.server.address, options=(("grpc.enable_http_proxy", 0),))
+        untyped: Any = self.channel  # the published types of these stubs know only the synchronous kind
+        self.health: Any = health_pb2_grpc.HealthStub(untyped)
+        self.reflection: Any = reflection_pb2_grpc.ServerReflectionStub(untyped)
         return self
 
     async def __aexit__(self, *error):

@@ -6,6 +6,7 @@ from datetime import timedelta
 import grpc
 import pytest
 
+from durable_memory.config import CallSettings
 from durable_memory.domain.errors import Reason
 from durablememory.v1 import change_set_pb2, node_pb2
 from durablememory.v1 import memory_service_pb2 as memory_pb
@@ -15,6 +16,8 @@ from tests.rpc.refusals import refused
 
 ACTIVE = node_pb2.NODE_STATUS_ACTIVE
 RELATED_TO = node_pb2.RELATION_KIND_RELATED_TO
+# Less than can be set, so that little fills one.
+SMALL_ANSWERS = CallSettings.model_construct(max_response_bytes=1024 * 1024)
 
 
 @pytest.fixture
@@ -237,7 +240,7 @@ async def test_pages_of_nodes_stay_at_the_revision_of_the_first(stubs):
 
 
 async def test_a_page_ends_early_where_the_answer_would_grow_too_large(serve_application):
-    app = await serve_application(calls={"max_response_bytes": 1024 * 1024})
+    app = await serve_application(calls=SMALL_ANSWERS)
     stubs = await app.stubs()
     await apply(stubs, *(create(f"n{number:02}", f"{number} " + "x" * 60_000) for number in range(40)))
     request = pb.ListNodesRequest(namespace=namespace(), page_size=500)
@@ -437,7 +440,7 @@ async def test_a_watch_tells_a_changed_history_from_a_revision_that_has_not_come
 
 
 async def test_a_watched_change_that_would_not_fit_comes_without_text(serve_application):
-    app = await serve_application(calls={"max_response_bytes": 1024 * 1024})
+    app = await serve_application(calls=SMALL_ANSWERS)
     stubs = await app.stubs()
     await apply(stubs, *(create(f"n{number:02}", f"{number} " + "x" * 60_000) for number in range(30)))
     stream = stubs.repository.WatchNamespace(

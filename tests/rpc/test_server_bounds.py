@@ -7,12 +7,14 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 from grpc import StatusCode
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
 
 from durable_memory.domain.caller import Caller, Role
 from durable_memory.rpc.authentication import BearerAuthenticator, current_caller
 from durablememory.v1 import session_service_pb2
 from tests.processes.polling import wait_until_async
-from tests.rpc.scripted_server import ScriptedServer, info_of, reason_of, status_of
+from tests.rpc.scripted_server import IMPORT, ScriptedServer, info_of, reason_of, status_of
 
 _GARBAGE = b"\xff" * 8
 
@@ -106,6 +108,20 @@ async def test_a_stream_has_no_deadline_but_its_callers():
         assert await responses.read() is grpc.aio.EOF
 
 
+async def test_an_import_that_never_comes_to_its_end_is_ended():
+    given_up = asyncio.Event()
+
+    async def never_ending():
+        yield b""
+        await given_up.wait()
+
+    async with ScriptedServer(maximum_upload_seconds=0.05) as server:
+        call = server.channel.stream_unary(IMPORT)
+        error = await _failure(call(never_ending(), timeout=20.0))
+        assert (error.code(), reason_of(error)) == (StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED")
+        given_up.set()
+
+
 @pytest.mark.parametrize("call", ["raw", "snapshot", "watch"])
 async def test_a_caller_that_goes_away_leaves_nothing_running(call):
     async with ScriptedServer(max_calls=1, max_streams=1) as server:
@@ -179,6 +195,27 @@ async def test_watchers_do_not_keep_anybody_from_calling():
         await server.raw()
         for watcher in watchers:
             watcher.cancel()
+
+
+async def test_strangers_watch_health_and_reflect_within_bounds_that_are_nobody_elses():
+    async with ScriptedServer(authenticator=BearerAuthenticator(_Names()), max_calls=1, max_streams=2) as server:
+        watch = server.health.Watch(health_pb2.HealthCheckRequest())
+        await watch.read()
+        reflecting = server.reflection.ServerReflectionInfo()
+        await reflecting.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        await reflecting.read()
+        for error in (
+            await _failure(server.health.Watch(health_pb2.HealthCheckRequest()).read()),
+            await _failure(server.reflection.ServerReflectionInfo().read()),
+        ):
+            assert (error.code(), reason_of(error)) == (StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+        await server.health.Check(health_pb2.HealthCheckRequest())
+        await server.raw(**_as("known"))
+        gate = _gated(server)
+        product = server.watch(**_as("known"))
+        await wait_until_async(gate.is_running, what="a stream of the contract is let in")
+        for stream in (watch, reflecting, product):
+            stream.cancel()
 
 
 async def test_without_a_credential_nothing_of_a_request_is_read():

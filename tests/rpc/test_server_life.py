@@ -3,6 +3,8 @@
 import asyncio
 import os
 import socket
+from contextlib import asynccontextmanager
+from typing import Any
 
 import grpc
 import pytest
@@ -146,6 +148,64 @@ async def test_health_follows_the_store(serve_application):
     await stubs.repository.GetChangeToken(_TOKEN_REQUEST)
     store.healthy = True
     assert (await watch.read()).status == SERVING
+    watch.cancel()
+
+
+@asynccontextmanager
+async def _peer_that_takes_nothing(address, method):
+    """A caller of a stream who gives the server no room to send anything on it: HTTP/2 by hand."""
+
+    def frame(kind, flags, stream, payload):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    def text(value):
+        return bytes([len(value)]) + value.encode()
+
+    no_window = frame(4, 0, 0, (4).to_bytes(2, "big") + bytes(4))
+    headers = b"".join(
+        (b"\x83\x86\x04", text(method), b"\x01", text(address), b"\x0f\x10", text("application/grpc"))
+    ) + b"".join((b"\x00", text("te"), text("trailers")))
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + no_window)
+    writer.write(frame(1, 4, 1, headers) + frame(0, 1, 1, bytes(5)))  # a message without a field ends the request
+    kind = stream = None
+    while (kind, stream) != (1, 1):  # the answer has begun, so its first message waits for room
+        head = await asyncio.wait_for(reader.readexactly(9), 10.0)
+        kind, stream = head[3], int.from_bytes(head[5:], "big")
+        await reader.readexactly(int.from_bytes(head[:3], "big"))
+    try:
+        yield
+    finally:
+        writer.close()
+
+
+async def test_a_peer_that_takes_nothing_keeps_health_from_nobody_and_holds_up_no_drain():
+    async with ScriptedServer() as server:
+        watch = server.health.Watch(health_pb2.HealthCheckRequest())
+        assert (await watch.read()).status == SERVING
+        async with _peer_that_takes_nothing(server.server.address, "/grpc.health.v1.Health/Watch"):
+            server.server.report(healthy=False)
+            assert (await asyncio.wait_for(watch.read(), 5.0)).status == NOT_SERVING
+            assert (await server.health.Check(health_pb2.HealthCheckRequest(), timeout=5.0)).status == NOT_SERVING
+            server.server.report(healthy=True)
+            assert (await asyncio.wait_for(watch.read(), 5.0)).status == SERVING
+            await asyncio.wait_for(server.drain(grace_seconds=0.2), 10.0)
+
+
+async def test_health_of_all_services_can_be_listed(server_app):
+    stubs = await server_app.stubs()
+    messages: Any = health_pb2  # the published types do not know List yet
+    listed = await stubs.health.List(messages.HealthListRequest())
+    assert {service: one.status for service, one in listed.statuses.items()} == dict.fromkeys(
+        ("", *(f"durablememory.v1.{name}" for name in _SERVICES)), SERVING
+    )
+
+
+async def test_who_watches_a_service_that_there_is_not_is_told_so_and_left_waiting(server_app):
+    stubs = await server_app.stubs()
+    watch = stubs.health.Watch(health_pb2.HealthCheckRequest(service="durablememory.v1.NoService"))
+    assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     watch.cancel()
 
 

@@ -11,6 +11,7 @@ class CallOptions:
 
     default_deadline_seconds: float
     maximum_deadline_seconds: float
+    maximum_upload_seconds: float
     max_calls: int
     max_calls_per_caller: int
     max_streams: int

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import grpc
+from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry.metrics import Meter, NoOpMeter
 from opentelemetry.trace import NoOpTracer, Tracer
@@ -68,10 +69,19 @@ class RpcServer:
             self._serving,
             LoadLayer(max_calls=calls.max_calls, max_streams=calls.max_streams),
             DeadlineLayer(
-                default_seconds=calls.default_deadline_seconds, maximum_seconds=calls.maximum_deadline_seconds
+                default_seconds=calls.default_deadline_seconds,
+                maximum_seconds=calls.maximum_deadline_seconds,
+                maximum_upload_seconds=calls.maximum_upload_seconds,
             ),
             CredentialsLayer(authenticator),
             CallerLoadLayer(max_calls=calls.max_calls_per_caller, max_streams=calls.max_streams_per_caller),
+        )
+        # Health and reflection need no credential, so how many of them run is bounded too, apart from the others: a
+        # probe and a call do not take each other's room.
+        self._infrastructure_layers: tuple[Layer, ...] = (
+            self._errors,
+            self._serving,
+            LoadLayer(max_calls=calls.max_calls, max_streams=calls.max_streams),
         )
         self._registrations = tuple(registrations)
         self._health = HealthReporter([name for _, _, name in self._registrations])
@@ -98,7 +108,7 @@ class RpcServer:
             interceptors=[
                 LayeredInterceptor(
                     self._layers,
-                    [self._errors, self._serving],
+                    self._infrastructure_layers,
                     max_request_bytes=calls.max_request_bytes,
                     max_response_bytes=calls.max_response_bytes,
                 )
@@ -107,7 +117,7 @@ class RpcServer:
         )
         for add, servicer, _ in self._registrations:
             add(servicer, server)
-        await self._health.add_to(server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         if self._options.reflection:
             names = [name for _, _, name in self._registrations]
             reflection.enable_server_reflection([*names, HEALTH_SERVICE, reflection.SERVICE_NAME], server)
@@ -115,23 +125,23 @@ class RpcServer:
         await server.start()
         self._server = server
 
-    async def ready(self) -> None:
+    def ready(self) -> None:
         """Serve, and say so."""
         self._serving.ready()
-        await self._health.report(serving=True)
+        self._health.report(serving=True)
 
-    async def not_ready(self, reason: DomainError) -> None:
+    def not_ready(self, reason: DomainError) -> None:
         """Refuse calls for `reason`, and say so: the store has never been open."""
         self._serving.not_ready(reason)
-        await self._health.report(serving=False)
+        self._health.report(serving=False)
 
-    async def report(self, *, healthy: bool) -> None:
+    def report(self, *, healthy: bool) -> None:
         """Say whether the store answers. Calls are let in all the same: they may do better than the probe."""
-        await self._health.report(serving=healthy)
+        self._health.report(serving=healthy)
 
-    async def report_semantic(self, *, serving: bool) -> None:
+    def report_semantic(self, *, serving: bool) -> None:
         """Say whether SemanticService can do what it is for. Calls are let in all the same: some of them mend it."""
-        await self._health.report_impaired(() if serving else (SEMANTIC_SERVICE,))
+        self._health.report_impaired(() if serving else (SEMANTIC_SERVICE,))
 
     async def drain(self, *, delay_seconds: float, grace_seconds: float) -> None:
         """Stop without breaking a promise.
@@ -140,7 +150,7 @@ class RpcServer:
         is still served. Then no call is let in, endless streams are told, and what runs has `grace_seconds` to
         finish; what has not by then is cancelled.
         """
-        await self._health.stop()
+        self._health.stop()
         if self._server is None:
             return
         await asyncio.sleep(max(delay_seconds, _NOTICE_SECONDS))

@@ -1,13 +1,26 @@
 """The bounds are said three times: in the domain, to callers who ask, and in the contract's comments."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from durable_memory.app.access import AccessOutcome
+from durable_memory.app.recall_result import BranchScore, HitRelation, RecallAnswer, RecallChannel, RecallHit
+from durable_memory.app.views.revisions import HeldRevision
+from durable_memory.config import CallSettings
 from durable_memory.domain import limits
+from durable_memory.domain.canonical import INTEGER_MAX
+from durable_memory.domain.citation import Citation
+from durable_memory.domain.node import NodeKind, NodeRevision, NodeStatus, RelationKind
+from durable_memory.domain.session import RecallMode
+from durable_memory.domain.state import ChangeToken
+from durable_memory.rpc.encode.access import encode_admission
 from durable_memory.rpc.encode.limits import encode_limits
+from durable_memory.rpc.encode.recall import fill_result
 from durable_memory.rpc.options import CallOptions
+from durablememory.v1.recall_service_pb2 import ActiveRecallResponse
 
 PROTO = Path(__file__).parents[3] / "proto" / "durablememory" / "v1"
 CALLS = CallOptions(
@@ -19,6 +32,7 @@ CALLS = CallOptions(
     max_streams_per_caller=1,
     max_request_bytes=1_111,
     max_response_bytes=2_222,
+    maximum_upload_seconds=1,
 )
 # For each bound that GetServerInfo reports: the domain's constant, and how the contract words it.
 BOUNDS = {
@@ -54,7 +68,7 @@ DURATIONS = {
     "run_idle_timeout": ("RUN_IDLE_MAX", "session.proto", "idle for an hour", timedelta(hours=1)),
 }
 OF_THE_SERVER = {"max_request_bytes": 1_111, "max_response_bytes": 2_222}
-NOT_REPORTED = {"SERVER_LABEL_PREFIX", "IMPORT_MAX_CONTEXTS"}
+NOT_REPORTED = {"SERVER_LABEL_PREFIX", "IMPORT_MAX_EMPTY_CONTEXTS", "SESSION_MAX_BINDINGS"}
 
 
 def comments_of(file):
@@ -85,3 +99,61 @@ def test_durations_and_the_servers_own_bounds_are_reported():
         assert getattr(answer, field).ToTimedelta() == getattr(limits, constant) == value
         assert words in comments_of(file)
     assert {field: getattr(answer, field) for field in OF_THE_SERVER} == OF_THE_SERVER
+
+
+def largest_hit():
+    """A hit of a memory that is at every bound."""
+    now = datetime(2026, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)
+    node = NodeRevision(
+        node_id="é" * (limits.NAME_MAX_BYTES // 2),  # percent-encoded in its citation
+        revision=INTEGER_MAX,
+        kind=NodeKind.SEMANTIC,
+        status=NodeStatus.ACTIVE,
+        content="x" * limits.CONTENT_MAX_BYTES,
+        content_digest="f" * 64,
+        surroundings=("x" * limits.SURROUNDING_MAX_BYTES,) * limits.SURROUNDINGS_MAX_COUNT,
+        author="x" * limits.AUTHOR_MAX_BYTES,
+        occurred_at=now,
+        labels={
+            f"{number:0{limits.LABEL_KEY_MAX_BYTES}}": "x" * limits.LABEL_VALUE_MAX_BYTES
+            for number in range(limits.LABELS_MAX_COUNT)
+        },
+        created_at=now,
+        updated_at=now,
+        committed_at=now,
+        valid_from=INTEGER_MAX,
+    )
+    relation = HitRelation(RelationKind.CONFLICTS_WITH, "x" * limits.NAME_MAX_BYTES, NodeStatus.TOMBSTONED)
+    return RecallHit(
+        held=HeldRevision(node, size=0),
+        rank=limits.MAX_RESULTS_MAX,
+        score=0.1,
+        channel=RecallChannel.HYBRID,
+        lexical=BranchScore(limits.MAX_RESULTS_MAX, 0.1),
+        semantic=BranchScore(limits.MAX_RESULTS_MAX, 0.1),
+        relations=(relation,) * limits.RELATIONS_MAX_COUNT,
+        age=timedelta(days=10_000, microseconds=1),
+        related_to="x" * limits.NAME_MAX_BYTES,
+    )
+
+
+def test_no_setting_bounds_answers_so_that_a_recall_that_admitted_is_refused():
+    hit = largest_hit()
+    answer = RecallAnswer(
+        token=ChangeToken(history_id="f" * 32, namespace_revision=INTEGER_MAX),
+        mode=RecallMode.HYBRID,
+        degradation=None,
+        searched_nodes=limits.NAMESPACE_MAX_ACTIVE_NODES,
+        hits=(hit,) * limits.MAX_RESULTS_MAX,
+    )
+    admission = AccessOutcome(ref=hit.node.ref, event_id="f" * 64, citation=Citation.of(hit.node))
+    response = ActiveRecallResponse(
+        admissions=[encode_admission(admission)] * limits.MAX_RESULTS_MAX, next_context_id="f" * 64
+    )
+    fill_result(response.result, answer, with_surroundings=True)
+    rest = 4_096  # the token, the index that was searched, a degradation
+
+    largest = response.ByteSize() + rest
+    assert CallSettings().max_response_bytes > largest
+    with pytest.raises(ValidationError):
+        CallSettings(max_response_bytes=largest)

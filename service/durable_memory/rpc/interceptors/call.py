@@ -37,6 +37,9 @@ class IncomingCall:
     """Whether requests or responses are a stream."""
 
     context: Context
+    uploading: bool = False
+    """Whether requests are a stream and the answer is one message: such a call is over when it is answered."""
+
     status: StatusCode = StatusCode.OK
     """What the caller is told, as far as it is decided."""
 

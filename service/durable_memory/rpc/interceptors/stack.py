@@ -63,9 +63,10 @@ class LayeredInterceptor(grpc.aio.ServerInterceptor):
     def _wrap(self, method: str, handler: Handler) -> Handler:
         layers = self._layers if method.startswith(PRODUCT_PREFIX) else self._infrastructure_layers
         streaming = handler.request_streaming or handler.response_streaming
+        uploading = handler.request_streaming and not handler.response_streaming
 
         async def serve(request: Any, context: Context) -> Any:
-            call = IncomingCall(method=method, streaming=streaming, context=context)
+            call = IncomingCall(method=method, streaming=streaming, uploading=uploading, context=context)
             enter(call)
             proceed: Proceed = partial(run, request, context)
             for layer in reversed(layers):
