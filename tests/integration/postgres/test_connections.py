@@ -9,8 +9,10 @@ from typing import Any
 import asyncpg
 import pytest
 
+from durable_memory.adapters.change_signal import ChangeSignal
 from durable_memory.adapters.postgres import PostgresSettings
 from durable_memory.adapters.postgres.connecting import Connector
+from durable_memory.adapters.postgres.feed import ChangeFeed
 from durable_memory.adapters.postgres.pool import ConnectionPool
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.domain.errors import DomainError, Reason
@@ -150,6 +152,31 @@ async def test_closing_does_not_wait_for_ever_for_a_connection_whose_caller_gave
         await _give_up_while_connecting(pool, proxy, Fate.SWALLOW)
         await asyncio.wait_for(pool.close(), 5)
         await wait_until_async(lambda: not proxy.connections, what="the connection is ended")
+
+
+async def test_a_promotion_seen_while_it_is_asked_to_listen_has_the_feed_listen_elsewhere(
+    postgres_database: str, postgres: PostgresProcess
+):
+    async with TcpProxy(postgres.port) as proxy:
+        settings = PostgresSettings(connect_timeout_seconds=60)
+        connector = Connector(proxy.dsn(postgres_database), settings, Primary(lambda: None), lambda: 1.0)
+        feed = ChangeFeed(connector, settings, ChangeSignal(1.0), lambda: 1.0)
+        await feed.start()
+        asked: list[Fate] = []
+
+        def hold_the_first(way: Way, chunk: bytes) -> Fate:
+            if way is Way.TO_SERVER and b"LISTEN" in chunk:
+                asked.append(Fate.PASS if asked else Fate.HOLD)
+                return asked[-1]
+            return Fate.PASS
+
+        proxy.rule = hold_the_first
+        proxy.cut()
+        await wait_until_async(lambda: proxy.held, what="it is asked to listen")
+        feed.renew()
+        await wait_until_async(lambda: len(asked) == 2, what="another is asked")
+        await feed.close()
+        await connector.close()
 
 
 async def _give_up_while_connecting(pool: ConnectionPool, proxy: TcpProxy, fate: Fate = Fate.PASS) -> None:

@@ -18,6 +18,7 @@ from durable_memory.adapters.postgres.migrations import CURRENT_VERSION, migrate
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.namespace import Namespace
 from tests.integration.postgres.conftest import OpenStore, answers
 from tests.integration.postgres.plans import NAMESPACE, create
 from tests.integration.postgres.silent_host import dying_host, silent_host, with_hosts
@@ -142,6 +143,21 @@ async def test_a_connect_that_fails_after_the_close_starts_nothing():
         await connector.close()
 
 
+async def test_who_waits_for_the_primary_to_be_found_hears_of_the_close_and_who_comes_later_asks_nobody():
+    async with silent_host() as host, silent_host() as other:
+        dsn = with_hosts("postgresql://u@127.0.0.1:1/d", host.port, other.port)
+        connector = Connector(dsn, PostgresSettings(), Primary(lambda: None), lambda: 1.0)
+        connecting = [asyncio.ensure_future(connector.connect()) for _ in range(2)]
+        await wait_until_async(lambda: host.attempts and other.attempts, what="both are asked")
+        await connector.close()
+        connecting.append(asyncio.ensure_future(connector.connect()))
+        for call in connecting:
+            with pytest.raises(DomainError) as caught:
+                await call
+            assert caught.value.reason is Reason.NOT_SERVING
+        assert (host.attempts, other.attempts) == (1, 1)
+
+
 class _Faulty(Primary):
     """Has a bug that shows twice."""
 
@@ -193,6 +209,28 @@ async def test_a_primary_that_goes_silent_is_left_for_another_way_to_it(
         await store.transact(NAMESPACE, create("b"))
         _log.info("another way to the primary: %.3f s", time.monotonic() - began)
         assert second.connections
+        await store.close()
+
+
+@pytest.mark.parametrize("way", ["waits", "gives up"])
+async def test_where_one_write_met_silence_the_next_does_not_try_another_silent_connection(
+    open_store: OpenStore, postgres_database: str, postgres: PostgresProcess, way: str
+):
+    spaces = [Namespace("acme", "user-1", f"scope-{number}") for number in range(3)]
+    async with TcpProxy(postgres.port) as proxy:
+        store = await open_store(
+            proxy.dsn(postgres_database), silence_timeout_seconds=1.0, rollback_timeout_seconds=0.5
+        )
+        # Side by side, so that each has a connection of its own; nothing else notices what becomes of these.
+        await asyncio.gather(*(store.transact(space, create("a")) for space in spaces))
+        proxy.swallow()
+        call = asyncio.ensure_future(store.transact(spaces[0], create("b")))
+        if way == "gives up":
+            await wait_until_async(lambda: proxy.lost, what="the write has met silence")
+            call.cancel()
+        with pytest.raises((DomainError, asyncio.CancelledError)):
+            await call
+        assert await _seconds_of(store.transact(spaces[1], create("b"))) < 0.9
         await store.close()
 
 

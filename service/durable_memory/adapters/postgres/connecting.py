@@ -21,7 +21,7 @@ from durable_memory.adapters.postgres.hosts import Host, parse_target
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
-from durable_memory.domain.errors import DomainError, dependency_unavailable
+from durable_memory.domain.errors import DomainError, dependency_unavailable, not_serving
 from durable_memory.tasks import end
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -43,7 +43,8 @@ _DEFAULT: Final = Host("", None)
 class Connector:
     """One per process and database. It belongs to one event loop.
 
-    `close` ends its tasks, and who is still connecting then, or does so later, starts none; `open` has it start over.
+    `close` ends its tasks. Who is still connecting then starts none, and may be told NOT_SERVING, as is whoever
+    connects later; `open` has it start over.
     """
 
     def __init__(self, dsn: str, settings: PostgresSettings, primary: Primary, jitter: Callable[[], float]) -> None:
@@ -77,6 +78,10 @@ class Connector:
         if self.is_away:
             raise dependency_unavailable("the database is away")
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise _is_closed()
+
     async def wait_reachable(self) -> None:
         """Return when it is not known to be away."""
         await self._reachable.wait()
@@ -107,8 +112,10 @@ class Connector:
 
         `options` are the driver's. Takes `connect_timeout_seconds` at most.
 
-        Raises: what the driver does; DEPENDENCY_UNAVAILABLE if no host is the primary, or all are known to be away.
+        Raises: what the driver does; DEPENDENCY_UNAVAILABLE if no host is the primary, or all are known to be away;
+        NOT_SERVING after `close`.
         """
+        self._require_open()
         self.require_reachable()
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -173,10 +180,15 @@ class Connector:
 
     async def _find(self) -> Host:
         """The primary, by asking all hosts. Those who come while they are being asked wait for the same answer."""
-        if self._finding is None:
+        self._require_open()
+        finding = self._finding
+        if finding is None:
             finding = self._finding = asyncio.ensure_future(self._ask_all())
             finding.add_done_callback(self._found)
-        return await asyncio.shield(self._finding)
+        await asyncio.wait({finding})
+        if finding.cancelled():  # by `close`, and not by this caller
+            raise _is_closed()
+        return finding.result()
 
     def _found(self, finding: asyncio.Task[Host]) -> None:
         if self._finding is finding:
@@ -261,7 +273,7 @@ class Connector:
         """Ask until a host is the primary again. A question without an answer does not keep the next from being asked.
 
         So what comes back is found within `_LAST_PAUSE_SECONDS` and the time of a connect, and no host sees more than
-        four attempts a second of this process, however many callers there are.
+        five attempts of this process in the first second, and four in each after it, however many callers there are.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -290,6 +302,10 @@ class Connector:
         self._weight = 0
         self._reachable.set()
         _log.info("database_back", seconds=round(loop.time() - began, 3))
+
+
+def _is_closed() -> DomainError:
+    return not_serving("closed", "the store is closed")
 
 
 def _worst(errors: Mapping[Host, BaseException]) -> BaseException | None:

@@ -21,6 +21,7 @@ from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import DomainError
+from durable_memory.tasks import end
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -61,8 +62,7 @@ class ChangeFeed:
     async def close(self) -> None:
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+            await end([task])
 
     def renew(self) -> None:
         """Listen on another connection: this one's server may not be the one where changes are committed."""
@@ -105,13 +105,13 @@ class ChangeFeed:
             # A notification is worth no wait for the disk.
             server_settings={**connection_settings(self._settings), "synchronous_commit": "off"},
         )
+        self._connection = connection  # before it listens: a promotion may be seen while it is asked to
         try:
             await connection.add_listener(CHANNEL, self._on_message)
             connection.add_termination_listener(lambda _: self._wake.set())
         except BaseException:
             connection.terminate()
             raise
-        self._connection = connection
         return connection
 
     async def _serve(self, connection: Session) -> None:

@@ -180,10 +180,14 @@ class ConnectionPool:
         try:
             await connection.execute("SELECT", timeout=self._settings.rollback_timeout_seconds)
         except (asyncpg.PostgresError, *LOST) as error:
-            with suppress(asyncpg.InterfaceError):  # it has ended already
-                connection.terminate()
-            if isinstance(error, TimeoutError):
-                self._on_silence()
+            self.abandon(connection, silent=isinstance(error, TimeoutError))
+
+    def abandon(self, connection: Connection, *, silent: bool) -> None:
+        """End a connection of this pool, whatever the server is at; `silent` if it brought no answer in time."""
+        with suppress(asyncpg.InterfaceError):  # it has ended already
+            connection.terminate()
+        if silent:
+            self._on_silence()
 
     async def _connect(self, *_: Any, **options: Any) -> Session:
         return await self._connector.connect(look=_SERVER, **options)
@@ -207,6 +211,6 @@ async def completed(work: Coroutine[Any, Any, None]) -> None:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
-    task.result()
     if cancelled is not None:
-        raise cancelled
+        raise cancelled from task.exception()
+    task.result()

@@ -7,7 +7,11 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresSettings:
-    """Bounds of one process. Everything is positive; a server runs `write + read + 2` connections at most.
+    """Bounds of one process. Everything is positive.
+
+    A server runs `write + read + 2` connections at most, and one more as long as commits are not answered. Beside them
+    are those on which it asks hosts whether they are the primary: one to each now and then, and while none is four a
+    second, each for `connect_timeout_seconds` at the longest.
 
     One namespace has at most one connection for change sets and `namespace_connections` for admissions and uses at a
     time, with `namespace_queue` calls of each sort waiting behind them. A commit may take `commit_timeout_seconds`,

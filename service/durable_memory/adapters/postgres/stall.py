@@ -22,6 +22,7 @@ from durable_memory.adapters.postgres.pool import connection_settings
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import DomainError, dependency_unavailable
+from durable_memory.tasks import end
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -86,8 +87,7 @@ class Stall:
         self._closed = True
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+            await end([task])
 
     async def _run(self) -> None:
         _log.warning("commits_stalled")
@@ -134,12 +134,8 @@ class Stall:
             self._session = None
             return not warned
         finally:
-            connection.terminate()
-            ending.cancel()
-            await asyncio.wait({committing, ending})
-            for task in (committing, ending):
-                if not task.cancelled():
-                    task.exception()  # seen: the commit has ended with its connection, and nobody asks for the other
+            connection.terminate()  # and with it the commit
+            await end([committing, ending])
 
     async def _ending(self, session: _Identity) -> None:
         """Return when the session is over without an answer: what it had to say was lost, or it never heard of it."""

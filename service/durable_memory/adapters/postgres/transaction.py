@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -25,7 +25,8 @@ _VOUCH = statement("vouch")
 class WriteTransaction:
     """READ COMMITTED: each statement sees what was committed before it began, so locks come before reads."""
 
-    def __init__(self, connection: Connection, stall: Stall, settings: PostgresSettings) -> None:
+    def __init__(self, pool: ConnectionPool, connection: Connection, stall: Stall, settings: PostgresSettings) -> None:
+        self._pool = pool
         self._connection = connection
         self._settings = settings
         self._stall = stall
@@ -70,13 +71,15 @@ class WriteTransaction:
             await self._grace(commit)
         if not commit.done():
             self._abandon()
-            self._stall.begin()
+            self._stall.begin()  # which finds out whether it is the server or this connection
             await completed(_ended(commit))
             raise _unknown("silence")
         try:
             tag = commit.result()
-        except (*CONTENDED, asyncpg.IntegrityConstraintViolationError):
-            raise  # said by the server in place of committing
+        except (*CONTENDED, asyncpg.IntegrityConstraintViolationError):  # said by the server in place of committing
+            if cancelled is not None:
+                raise cancelled from None  # nobody is there for whom it could be tried again
+            raise
         except (asyncpg.PostgresError, asyncio.CancelledError, *LOST) as error:
             self._abandon()
             raise _unknown(type(error).__name__) from error
@@ -105,13 +108,12 @@ class WriteTransaction:
             if not self._over:
                 await self._connection.execute("ROLLBACK", timeout=self._settings.rollback_timeout_seconds)
             self._connection.remove_log_listener(self._on_message)
-        except (asyncpg.PostgresError, *LOST):
-            self._abandon()
+        except (asyncpg.PostgresError, *LOST) as error:
+            self._abandon(silent=isinstance(error, TimeoutError))
 
-    def _abandon(self) -> None:
+    def _abandon(self, *, silent: bool = False) -> None:
         """End the connection; the server rolls back what it has not committed."""
-        with suppress(asyncpg.InterfaceError):  # it has ended by itself
-            self._connection.terminate()
+        self._pool.abandon(self._connection, silent=silent)
 
     def _on_message(self, connection: Any, message: asyncpg.PostgresLogMessage) -> None:
         self._warned = True
@@ -139,7 +141,7 @@ async def write_transaction(
     await stall.require_commits()
     async with pool.connection() as connection:
         await stall.require_commits()  # a connection may be long in coming while those that have one find out
-        transaction = WriteTransaction(connection, stall, settings)
+        transaction = WriteTransaction(pool, connection, stall, settings)
         try:
             await transaction.begin()
             yield transaction
