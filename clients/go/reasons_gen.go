@@ -110,7 +110,7 @@ const (
 	ReasonIdempotencyKeyReused Reason = "IDEMPOTENCY_KEY_REUSED"
 
 	// ABORTED, not definite. The first attempt with this request id is still running. Clients retry it after the delay
-	// in google.rpc.RetryInfo.
+	// in google.rpc.RetryInfo. No server answers this today: a repeat waits for the first attempt.
 	//
 	// Metadata: request_id, method.
 	ReasonRequestInProgress Reason = "REQUEST_IN_PROGRESS"
@@ -188,10 +188,10 @@ const (
 	// Metadata: limit.
 	ReasonRateLimited Reason = "RATE_LIMITED"
 
-	// RESOURCE_EXHAUSTED, definite. The server is at its load limit. Clients retry after the delay in
-	// google.rpc.RetryInfo.
+	// RESOURCE_EXHAUSTED, definite. The server, or its store for this namespace, is at its load limit. Clients retry
+	// after the delay in google.rpc.RetryInfo.
 	//
-	// Metadata: limit.
+	// Metadata: limit of the server, or dependency.
 	ReasonOverloaded Reason = "OVERLOADED"
 
 	// RESOURCE_EXHAUSTED, definite. The snapshot would exceed its node or byte budget; it is never truncated.
@@ -209,7 +209,8 @@ const (
 	// Metadata: dependency.
 	ReasonDependencyUnavailable Reason = "DEPENDENCY_UNAVAILABLE"
 
-	// UNAVAILABLE, not definite. The connection to the store was lost during commit. Repeat with the same request id.
+	// UNAVAILABLE, not definite. The store was lost during commit, or after it and before the answer was complete.
+	// Repeat with the same request id.
 	ReasonOutcomeUnknown Reason = "OUTCOME_UNKNOWN"
 
 	// DEADLINE_EXCEEDED, not definite. The deadline passed.

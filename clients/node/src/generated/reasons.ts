@@ -97,7 +97,8 @@ export const Reason = {
   IDEMPOTENCY_KEY_REUSED: "IDEMPOTENCY_KEY_REUSED",
   /**
    * ABORTED, not definite. The first attempt with this request id is still running. Clients retry it after the delay in
-   * google.rpc.RetryInfo. Metadata: `request_id`, `method`.
+   * google.rpc.RetryInfo. No server answers this today: a repeat waits for the first attempt. Metadata: `request_id`,
+   * `method`.
    */
   REQUEST_IN_PROGRESS: "REQUEST_IN_PROGRESS",
   /**
@@ -168,8 +169,8 @@ export const Reason = {
    */
   RATE_LIMITED: "RATE_LIMITED",
   /**
-   * RESOURCE_EXHAUSTED, definite. The server is at its load limit. Clients retry after the delay in
-   * google.rpc.RetryInfo. Metadata: `limit`.
+   * RESOURCE_EXHAUSTED, definite. The server, or its store for this namespace, is at its load limit. Clients retry
+   * after the delay in google.rpc.RetryInfo. Metadata: `limit` of the server, or `dependency`.
    */
   OVERLOADED: "OVERLOADED",
   /**
@@ -183,7 +184,10 @@ export const Reason = {
    * UNAVAILABLE, definite. Something the server depends on failed before any write was sent. Metadata: `dependency`.
    */
   DEPENDENCY_UNAVAILABLE: "DEPENDENCY_UNAVAILABLE",
-  /** UNAVAILABLE, not definite. The connection to the store was lost during commit. Repeat with the same request id. */
+  /**
+   * UNAVAILABLE, not definite. The store was lost during commit, or after it and before the answer was complete. Repeat
+   * with the same request id.
+   */
   OUTCOME_UNKNOWN: "OUTCOME_UNKNOWN",
   /** DEADLINE_EXCEEDED, not definite. The deadline passed. */
   DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",

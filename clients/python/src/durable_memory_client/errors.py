@@ -258,7 +258,7 @@ class IdempotencyKeyReusedError(MemoryServiceError):
 
 class RequestInProgressError(MemoryServiceError):
     """ABORTED, not definite. The first attempt with this request id is still running. Clients retry it after the
-    delay in google.rpc.RetryInfo.
+    delay in google.rpc.RetryInfo. No server answers this today: a repeat waits for the first attempt.
 
     Metadata: `request_id`, `method`.
     """
@@ -393,10 +393,10 @@ class RateLimitedError(MemoryUnavailableError):
 
 
 class OverloadedError(MemoryUnavailableError):
-    """RESOURCE_EXHAUSTED, definite. The server is at its load limit. Clients retry after the delay in
-    google.rpc.RetryInfo.
+    """RESOURCE_EXHAUSTED, definite. The server, or its store for this namespace, is at its load limit. Clients retry
+    after the delay in google.rpc.RetryInfo.
 
-    Metadata: `limit`.
+    Metadata: `limit` of the server, or `dependency`.
     """
 
     default_reason = Reason.OVERLOADED
@@ -430,8 +430,8 @@ class DependencyUnavailableError(MemoryUnavailableError):
 
 
 class OutcomeUnknownError(MemoryUnavailableError):
-    """UNAVAILABLE, not definite. The connection to the store was lost during commit. Repeat with the same request
-    id.
+    """UNAVAILABLE, not definite. The store was lost during commit, or after it and before the answer was complete.
+    Repeat with the same request id.
     """
 
     default_reason = Reason.OUTCOME_UNKNOWN

@@ -10,9 +10,9 @@
 // PERMISSION_DENIED, RATE_LIMITED, OVERLOADED, NOT_SERVING,
 // DEPENDENCY_UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, DATA_CORRUPTED and
 // INTERNAL. Any mutation (an RPC whose request has a `request_id`) may also
-// return IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, QUOTA_EXCEEDED and
-// OUTCOME_UNKNOWN. Any paged RPC may return INVALID_PAGE_TOKEN. An RPC's own
-// comment lists what it adds to these.
+// return IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED and OUTCOME_UNKNOWN. Any paged
+// RPC may return INVALID_PAGE_TOKEN. An RPC's own comment lists what it adds to
+// these.
 //
 // Checks run in this order: authenticate, authorise, validate, look up the
 // request id, compare revisions, write. So a caller without permission never
@@ -425,7 +425,8 @@ export enum ErrorReason {
 
   /**
    * ABORTED, not definite. The first attempt with this request id is still
-   * running. Clients retry it after the delay in google.rpc.RetryInfo.
+   * running. Clients retry it after the delay in google.rpc.RetryInfo. No server
+   * answers this today: a repeat waits for the first attempt.
    * Metadata: `request_id`, `method`.
    *
    *     {
@@ -676,8 +677,9 @@ export enum ErrorReason {
   RATE_LIMITED = 35,
 
   /**
-   * RESOURCE_EXHAUSTED, definite. The server is at its load limit. Clients
-   * retry after the delay in google.rpc.RetryInfo. Metadata: `limit`.
+   * RESOURCE_EXHAUSTED, definite. The server, or its store for this namespace,
+   * is at its load limit. Clients retry after the delay in google.rpc.RetryInfo.
+   * Metadata: `limit` of the server, or `dependency`.
    *
    *     {
    *       "reason": "ERROR_REASON_OVERLOADED",
@@ -742,8 +744,8 @@ export enum ErrorReason {
   DEPENDENCY_UNAVAILABLE = 39,
 
   /**
-   * UNAVAILABLE, not definite. The connection to the store was lost during
-   * commit. Repeat with the same request id.
+   * UNAVAILABLE, not definite. The store was lost during commit, or after it and
+   * before the answer was complete. Repeat with the same request id.
    * Metadata: none.
    *
    *     {
