@@ -72,6 +72,7 @@ gen: setup ## regenerate the committed stubs from proto/ for every language, and
 	tools/gen_node
 	tools/gen_node_client
 	python tools/error_table
+	python tools/settings_table
 
 gen-check: setup ## fail when a committed file is not what its source generates
 	@tools/contract --check
@@ -82,8 +83,9 @@ gen-check: setup ## fail when a committed file is not what its source generates
 	@tools/gen_node --check
 	@tools/gen_node_client --check
 	@python tools/error_table --check
+	@python tools/settings_table --check
 
-bench: setup ## recall latency and rate next to an empty RPC, in one run
+bench: setup ## memory of a view for each node; latency and rate of recall next to an empty RPC
 	python -m benchmarks
 
 qualify: setup postgres redis ## ten minutes of killed processes, and a report: python -m tests.qualification --help

@@ -2,6 +2,7 @@
 
 A group and its setting make a variable's name: `drain.grace_seconds` is DURABLE_MEMORY_SERVER_DRAIN_GRACE_SECONDS.
 Units are in the names. Everything wrong is reported at once, unknown variables included, and nothing secret is shown.
+docs/settings.md is made of the docstrings below (`make gen`): they are for operators.
 """
 
 from __future__ import annotations
@@ -48,65 +49,87 @@ class TlsSettings(_Group):
     """PEM files. With both, the server speaks TLS; behind a mesh or proxy that does, neither is needed."""
 
     certificate_file: Path | None = None
+    """The certificate, followed by its chain. Read at the start, as the key is."""
     key_file: Path | None = None
+    """The private key of the certificate."""
 
 
 class CallSettings(_Group):
-    """Bounds of calls. A call above one is refused at once, with a reason and a time to wait.
+    """Bounds of calls. A call above one is refused at once, with a reason.
 
-    `maximum_upload_seconds` is for imports: all else that streams may go on for as long as its caller wants.
+    OVERLOADED and RATE_LIMITED name a time to wait, and the clients wait. Streams are watches, snapshots, refreshes,
+    exports and imports; all other calls are unary. A caller is the `name` of a credential.
     """
 
     default_deadline_seconds: Seconds = 10.0
+    """How long a unary call may run whose caller sets no deadline."""
     maximum_deadline_seconds: Seconds = 120.0
+    """How long a unary call may run at most. A stream but an import runs for as long as its caller wants it to."""
     maximum_upload_seconds: Seconds = 1_800.0
+    """How long an import may take: what it has sent is held until all of it is verified."""
     max_concurrent: Count = 256
+    """Unary calls that this server runs at once. More are OVERLOADED."""
     max_concurrent_per_caller: Count = 128
+    """Unary calls of one caller at once. More are RATE_LIMITED."""
     max_streams: Count = 1024
+    """Streams that this server has at once. More are OVERLOADED."""
     max_streams_per_caller: Count = 256
+    """Streams of one caller at once. More are RATE_LIMITED."""
     max_request_bytes: RequestBytes = 16 * _MIB
+    """One message of a request. A larger one fails with LIMIT_EXCEEDED."""
     max_response_bytes: ResponseBytes = 32 * _MIB
+    """One message of an answer. Pages of a listing end before it."""
 
 
 class ConnectionSettings(_Group):
-    """How long connections live and how dead ones are noticed."""
+    """Connections of clients: how long they live, and how dead ones are noticed."""
 
     max_age_seconds: Seconds = 1800.0
+    """A client whose connection is older, by a tenth more or less, is told to connect anew, which spreads the load."""
     max_age_grace_seconds: Seconds = 300.0
+    """How long calls on such a connection may go on. A watch that is cut goes on where it was, on a new one."""
     keepalive_interval_seconds: Seconds = 60.0
+    """A connection on which nothing came for so long is pinged."""
     keepalive_timeout_seconds: Seconds = 20.0
+    """A connection that does not answer a ping for so long is closed."""
 
 
 class DrainSettings(_Group):
-    """SIGTERM: `delay_seconds` of serving on while probes see NOT_SERVING, then `grace_seconds` to finish."""
+    """What happens between SIGTERM and the end of the process."""
 
     delay_seconds: SecondsOrNone = 0.0
+    """How long calls are let in while health already says NOT_SERVING: what a load balancer needs to notice."""
     grace_seconds: Seconds = 20.0
+    """How long the calls that run after that may go on."""
 
 
 class HealthSettings(_Group):
-    """How often the store is asked whether it is there, and how long it may take to answer."""
+    """How old what health says may be: both together."""
 
     probe_interval_seconds: Seconds = 5.0
+    """How often the store is asked whether it is there, and gauges are read."""
     probe_timeout_seconds: Seconds = 3.0
+    """How long it may take to answer."""
 
 
 class ViewSettings(_Group):
-    """Memory for recall, of this process: several processes on one machine have to share what it has.
-
-    A namespace whose view would be larger than `max_view_bytes`, or than the budget, is refused.
-    """
+    """Memory for recall, of this process: several processes on one machine have to share what it has."""
 
     budget_bytes: Bytes = 512 * _MIB
+    """All views together. The least recently used leave when it is full."""
     max_view_bytes: Bytes = 512 * _MIB
+    """One view. A namespace whose view would be larger, or larger than the budget, is refused: NAMESPACE_TOO_LARGE."""
     revision_cache_bytes: Bytes = 64 * _MIB
+    """Texts of recent hits."""
 
 
 class PostgresSettings(_Group):
-    """Connections of this process to PostgreSQL; two more are for notifications and readiness."""
+    """Connections of this process to PostgreSQL; a few more are for notifications and looks at its health."""
 
     write_connections: Count = 8
+    """Connections that change something: so many namespaces can be written to at once."""
     read_connections: Count = 8
+    """Connections that read."""
 
 
 def _checked_base_url(text: str) -> str:
@@ -133,32 +156,45 @@ def _checked_key(key: SecretStr) -> SecretStr:
 
 
 class EmbeddingSettings(_Group):
-    """Who makes the vectors of semantic recall.
+    """Who makes the vectors of recall by meaning.
 
-    `auto` is `local` where the extra of that name is installed, otherwise `local-fast` where that one is, and `none`
-    without either, or without a place for vectors: recall is lexical, and says so. `local` and `local-fast` run a
-    packaged model in this process. `openai` is any endpoint that speaks that protocol; most settings are for it alone.
-    A model that needs words before its texts (e5: `query: `, `passage: `) gets them from the prefixes. `revision` names
-    the weights where the endpoint does not: a new one makes all vectors anew. `similarity_floor` is the cosine that
-    unrelated texts reach with the model.
+    With another provider than `openai`, all but the provider and the two timeouts are refused.
     """
 
     provider: Literal["auto", "none", "local", "local-fast", "openai"] = "auto"
+    """`local` and `local-fast` run a packaged model in this process. `openai` is any endpoint of that protocol. `auto`
+    is `local` where the extra of that name is installed, otherwise `local-fast` where that one is, and `none` without
+    either, or without a place for vectors: recall is by words, and says so."""
     base_url: Annotated[str, AfterValidator(_checked_base_url)] = "https://api.openai.com/v1"
+    """Where the endpoint is, up to `/v1`."""
     api_key: Annotated[SecretStr, AfterValidator(_checked_key)] | None = None
+    """The bearer token for it. OpenAI's address needs one."""
     model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """The model's name there. `openai` needs it."""
     dimensions: Annotated[int, Field(gt=0, le=8_192)] | None = None
+    """Asks for shortened vectors. An endpoint that gives others is refused."""
     revision: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    """Names the weights where the endpoint does not. A new name makes all vectors anew."""
     query_prefix: Annotated[str, Field(max_length=1_024)] = ""
+    """Words that the model needs before a question (e5: `query: `). The space at the end counts."""
     passage_prefix: Annotated[str, Field(max_length=1_024)] = ""
+    """The same before a memory (e5: `passage: `)."""
     max_text_bytes: Annotated[int, Field(ge=64, le=8_192)] = 8_192
+    """What is longer is cut at a character, for endpoints that refuse long texts."""
     similarity_floor: Annotated[float, Field(ge=-1, lt=1, allow_inf_nan=False)] = 0.0
+    """The cosine that unrelated texts reach with this model."""
     batch_texts: Annotated[int, Field(gt=0, le=2_048)] = 64
+    """The most texts that one call carries."""
     batch_bytes: Annotated[int, Field(gt=0, le=16 * _MIB)] = 128 * 1024
+    """The most bytes of text that one call carries."""
     max_concurrent: Annotated[int, Field(gt=0, le=64)] = 4
+    """Calls under way at once. One of them is kept for questions, unless it is 1."""
     attempts: Annotated[int, Field(gt=0, le=10)] = 4
+    """How often one call is made when it was rate-limited, failed at the provider or lost its connection."""
     call_timeout_seconds: Seconds = 60.0
+    """One call for memories."""
     query_timeout_seconds: Seconds = 5.0
+    """One question, waiting and repetitions included."""
 
     def for_openai_alone(self) -> Iterator[str]:
         """Names of settings that were changed and mean nothing to the other providers."""
@@ -179,39 +215,45 @@ def _checked_redis_url(url: SecretStr) -> SecretStr:
 
 
 class VectorSettings(_Group):
-    """Where vectors are published, and when they are brought up to date.
-
-    With `redis_url` the index and its leases are on that Redis: `redis://host:6379/0`, the primary that Sentinels know,
-    `redis+sentinel://host:26379,host:26379/primary-name/0`, or a cluster, `redis+cluster://host:6379,host:6379`; with
-    `rediss` for TLS. An embedded store needs none and keeps them in its own file. A namespace with an open semantic
-    session is refreshed `refresh_delay_seconds` after a change, unless its own schedule says otherwise. `budget_bytes`
-    is the memory of this process for vectors. `vector_format` is how they are stored: float16 takes half the room, and
-    keeps three digits of a cosine. A recall in mode AUTO waits for its semantic part `search_budget_seconds` at most,
-    and no more than half of what its caller has left; then it answers by words and says so.
-    """
+    """Where vectors are published, and when they are brought up to date."""
 
     redis_url: Annotated[SecretStr, AfterValidator(_checked_redis_url)] | None = None
+    """The index and its leases are there: `redis://host:6379/0`, the primary that Sentinels know,
+    `redis+sentinel://host:26379,host:26379/primary-name/0`, or a cluster, `redis+cluster://host:6379,host:6379`; with
+    `rediss` for TLS. An embedded store needs none and keeps them in its own file."""
     budget_bytes: Bytes = 512 * _MIB
+    """Memory of this process for vectors of the namespaces in use."""
     max_partition_bytes: Bytes = 512 * _MIB
+    """The index of one namespace and model. A refresh that would make it larger fails with QUOTA_EXCEEDED."""
     vector_format: Literal["float16", "float32"] = "float32"
+    """How vectors are stored in the index. float16 takes half the room, and keeps three digits of a cosine."""
     lease_ttl_seconds: Annotated[float, Field(ge=3, le=3_600, allow_inf_nan=False)] = 30.0
+    """A refresh that stands still for longer loses its lease, and another server may take over."""
     refresh_workers: Annotated[int, Field(gt=0, le=64)] = 2
+    """Scheduled refreshes that this server makes at once."""
     refresh_delay_seconds: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 2.0
+    """How long after a change a namespace with an open session is refreshed, unless its own schedule says otherwise."""
     poll_interval_seconds: Annotated[float, Field(ge=0.05, le=3_600, allow_inf_nan=False)] = 1.0
+    """How often a server looks for refreshes that are due."""
     search_budget_seconds: Seconds = 2.0
+    """How long a recall in mode AUTO waits for what is found by meaning, and no more than half of what its caller has
+    left. Then it answers by words and says so."""
 
 
 class TelemetrySettings(_Group):
-    """Traces and metrics go to `otlp_endpoint` (OTLP over gRPC, for example http://localhost:4317), if there is one.
-
-    `log_exception_text` puts the text of unexpected exceptions into the log; it may quote stored values.
-    """
+    """Traces, metrics and the log."""
 
     otlp_endpoint: str | None = None
+    """Where traces and metrics go, by OTLP over gRPC: `http://localhost:4317`, or `https://` with TLS. Without it there
+    are none."""
     service_name: Annotated[str, Field(min_length=1)] = "durable-memory"
+    """`service.name` of both."""
     metrics_interval_seconds: Seconds = 60.0
+    """How often metrics are sent."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least level that is logged."""
     log_exception_text: bool = False
+    """Puts the words of unexpected exceptions into the log. They may quote stored values; nothing else there does."""
 
 
 def _checked_address(text: str) -> str:
@@ -260,11 +302,18 @@ class Settings(BaseSettings):
     )
 
     address: Annotated[str, AfterValidator(_checked_address)] = "127.0.0.1:7447"
+    """Where to listen: `host:port`, `[ipv6]:port` or `unix:/path`. `--address`."""
     store: Annotated[StoreUrl, NoDecode, BeforeValidator(_parsed_store)] = Field(default_factory=default_store)
+    """Where memories are kept: `sqlite:///file.db`, `postgresql://user@host/database`, or `memory:` for tests. By
+    default in `durable-memory/durable-memory.db` of `$XDG_DATA_HOME` or `~/.local/share`. `--store`."""
     credentials_file: Path | None = None
+    """JSON with the hashes of the accepted bearer tokens. Read at the start. `--credentials`."""
     insecure: bool = False
+    """Allows an address that other machines reach without credentials: everybody may do everything. `--insecure`."""
     reflection: bool = True
+    """gRPC reflection, which anybody may ask without a credential. It shows the contract and no data."""
     reuse_port: bool = False
+    """Shares the port with other servers of this machine over the same PostgreSQL. `--reuse-port`."""
     tls: TlsSettings = TlsSettings()
     calls: CallSettings = CallSettings()
     connections: ConnectionSettings = ConnectionSettings()
