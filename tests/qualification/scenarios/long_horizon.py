@@ -89,7 +89,10 @@ class LongHorizon:
 
     row = 6
     name = "long horizon"
-    promise = "simulated months by a manual clock: consolidation, decay and retention lose no ACTIVE node silently"
+    promise = (
+        "simulated months by a manual clock: whatever hosts merge, let decay or prune, no ACTIVE node "
+        "that they did not name is lost"
+    )
     needs_faults = True
 
     async def run(self, stage: Stage) -> None:

@@ -75,7 +75,8 @@ ROWS: Final[Sequence[Row]] = (
         number=6,
         module="long_horizon",
         name="long horizon",
-        promise="simulated months by a manual clock: consolidation, decay and retention lose no ACTIVE node silently",
+        promise="simulated months by a manual clock: whatever hosts merge, let decay or prune, no ACTIVE node "
+        "that they did not name is lost",
         share=25,
     ),
     Row(
