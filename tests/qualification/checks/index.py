@@ -26,6 +26,15 @@ class Promotion:
     state: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A publication whose holder, under this fence, died before it could write the receipt of it."""
+
+    partition: str
+    fence: int
+    published: Published
+
+
 def problems(seen: Sequence[PartitionSeen]) -> list[str]:
     """Everything that is wrong with how indexes moved."""
     return [*skipped_revisions(seen), *silent_changes(seen), *broken_chain(seen)]
@@ -105,6 +114,26 @@ def off_the_record(
         if index != recorded and (partition, *index, one.published.nonce) not in pending:
             revision = None if recorded is None else recorded[0]
             found.append(f"{_name(one)}: index revision {index[0]} is published, and {revision} is on record")
+    return found
+
+
+def not_completed(orphans: Iterable[Orphan], receipts: Sequence[RecordedReceipt]) -> list[str]:
+    """The receipt of each is on record all the same: by the next holder, under its own fence, and it says so."""
+    found = []
+    for one in orphans:
+        name = f"{one.partition[:8]}: index revision {one.published.index_revision} under fence {one.fence}"
+        own = [
+            receipt
+            for receipt in receipts
+            if (receipt.partition, receipt.index_revision, receipt.history_digest)
+            == (one.partition, one.published.index_revision, one.published.history_digest)
+        ]
+        if not own:
+            found.append(f"{name} has no receipt")
+        elif any(receipt.fence <= one.fence for receipt in own):
+            found.append(f"{name} has a receipt under fence {min(receipt.fence for receipt in own)}")
+        elif not any(receipt.completed_by_successor for receipt in own):
+            found.append(f"{name} has a receipt that does not say that a successor wrote it")
     return found
 
 

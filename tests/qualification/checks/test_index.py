@@ -14,6 +14,7 @@ from durable_memory_client import (
 from durable_memory_client.values.enums import IndexConsistency, VectorMetric, VectorNormalization
 from durable_memory_client.values.semantic import RefreshWork
 from tests.qualification.checks.index import (
+    Orphan,
     Promotion,
     changed_identity,
     changed_vectors,
@@ -21,6 +22,7 @@ from tests.qualification.checks.index import (
     lost_publications,
     never_seen,
     not_caught_up,
+    not_completed,
     off_the_record,
     paid_rebuilds,
     problems,
@@ -112,6 +114,20 @@ def test_a_publication_whose_receipt_is_still_to_come_is_on_record_by_its_intent
     receipts = receipts_of(_published(store))[:1]
     assert off_the_record({PARTITION: store.seen[-1]}, receipts, [intent]) == []
     assert off_the_record({PARTITION: store.seen[-1]}, receipts, [replace(intent, pending=False)]) != []
+
+
+def test_a_publication_whose_holder_died_is_put_on_record_by_the_next_holder():
+    published = good().published
+    assert published is not None
+    orphan = Orphan(partition=PARTITION, fence=3, published=published)
+    written = replace(receipt(4, 2, 1.0, digest=published.history_digest), completed_by_successor=True)
+    unchanged = replace(written, fence=5, completed_by_successor=False)
+    assert not_completed([orphan], [written, unchanged]) == []
+    name = f"{NAME}: index revision 2 under fence 3"
+    assert not_completed([orphan], []) == [f"{name} has no receipt"]
+    assert not_completed([orphan], [replace(written, history_digest="e" * 64)]) == [f"{name} has no receipt"]
+    assert not_completed([orphan], [replace(written, fence=3)]) == [f"{name} has a receipt under fence 3"]
+    assert not_completed([orphan], [unchanged]) == [f"{name} has a receipt that does not say that a successor wrote it"]
 
 
 def test_what_a_history_of_the_store_begins_without_is_counted_once():

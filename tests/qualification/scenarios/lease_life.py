@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+from durable_memory_client import RefreshReceipt
 from durable_memory_client.errors import LeaseHeldError
 from tests.processes.polling import wait_until_async
 from tests.processes.proxy import Fate, Held, Rule, Way, always
@@ -63,6 +65,11 @@ def publication_to(partition: str) -> Rule:
     return rule
 
 
+def _answers(way: Way, chunk: bytes) -> Fate:
+    """Hold whatever is answered."""
+    return Fate.HOLD if way is Way.TO_CLIENT else Fate.PASS
+
+
 @dataclass(slots=True)
 class _Course:
     """What is known on the way."""
@@ -77,9 +84,21 @@ class _Course:
     late: list[str] = field(default_factory=list)
     lates: int = 0
     refused: int = 0
+    orphans: list[index.Orphan] = field(default_factory=list)
     picked_up: list[float] = field(default_factory=list)
     not_picked_up: list[str] = field(default_factory=list)
     places: list[IndexedPlace] = field(default_factory=list)
+    tasks: list[asyncio.Task[RefreshReceipt]] = field(default_factory=list)
+    """Of refreshes that were begun: none of them goes on when the scenario is over, however it ends."""
+
+    def begin(self, refresh: Coroutine[Any, Any, RefreshReceipt]) -> asyncio.Task[RefreshReceipt]:
+        self.tasks.append(asyncio.create_task(refresh))
+        return self.tasks[-1]
+
+    async def end(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     async def place(self, name: str, *, by_hand: bool = True) -> IndexedPlace:
         place = await IndexedPlace.open(self.stage, name, by_hand=by_hand)
@@ -106,7 +125,6 @@ class LeaseLife:
         "renewal over many TTLs; a holder paused past its TTL and woken: its publication is refused; at most one "
         "holder at any time by the store's clock; fences strictly rise"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster = stage.cluster
@@ -121,6 +139,7 @@ class LeaseLife:
                     await self._late_publication(course, place, rounds % 2)
                     await self._slept(course, place, rounds % 2)
                 await self._killed(course)
+                await self._orphaned(course)
             finally:
                 cluster.embedding.proxy.mend()
                 for node in cluster.redis.nodes:
@@ -128,6 +147,7 @@ class LeaseLife:
                 for server in cluster.servers:
                     if server.is_paused:
                         server.wake()
+                await course.end()
             await self._conclude(course)
 
     async def _renewed(self, course: _Course) -> None:
@@ -137,7 +157,7 @@ class LeaseLife:
         with course.stage.timeline.span(Lane.FAULT, "the provider takes many TTLs"):
             course.stage.result.faults["slow_provider"] += 1
             proxy.rule = holding_passages(place)
-            refreshing = asyncio.create_task(place.refresh(0))
+            refreshing = course.begin(place.refresh(0))
             await wait_until_async(lambda: proxy.held and course.fence(place), _STEP_SECONDS, what="a lease is held")
             fence = course.fence(place)
             ends_at = time.monotonic() + _TTLS_HELD * LEASE_TTL_SECONDS
@@ -169,12 +189,12 @@ class LeaseLife:
         await place.remember(2)
         proxy.rule = publication_to(place.partition)
         course.stage.result.faults["publication_held_and_holder_paused"] += 1
-        refreshing = asyncio.create_task(place.refresh(holder))
+        refreshing = course.begin(place.refresh(holder))
         await wait_until_async(lambda: proxy.held, _STEP_SECONDS, what="a publication is held")
         fence = course.fence(place)
         server.pause()
         own = list(proxy.held)
-        succeeding = asyncio.create_task(place.refresh_when_free(successor))
+        succeeding = course.begin(place.refresh_when_free(successor))
         await wait_until_async(
             lambda: course.fence(place) > fence and _of_others(proxy.held, own), _STEP_SECONDS, what="a successor"
         )
@@ -206,12 +226,12 @@ class LeaseLife:
         await place.remember(2)
         proxy.rule = holding_passages(place)
         course.stage.result.faults["holder_paused"] += 1
-        refreshing = asyncio.create_task(place.refresh(holder))
+        refreshing = course.begin(place.refresh(holder))
         await wait_until_async(lambda: proxy.held and course.fence(place), _STEP_SECONDS, what="a lease is held")
         fence = course.fence(place)
         server.pause()
         proxy.rule = always
-        succeeded = await fence_of(asyncio.create_task(place.refresh_when_free(1 - holder)))
+        succeeded = await fence_of(course.begin(place.refresh_when_free(1 - holder)))
         after = course.published(place)
         server.wake()
         proxy.mend()
@@ -246,6 +266,31 @@ class LeaseLife:
             await place.caught_up()
             await server.start()
 
+    async def _orphaned(self, course: _Course) -> None:
+        """A holder dies when it has published and has not heard of it: nobody is left who would write the receipt."""
+        place, cluster = await course.place("orphaned"), course.stage.cluster
+        proxy = (await cluster.redis.find_primary()).proxy
+        for server in cluster.servers:
+            await place.remember(2)
+            proxy.rule = publication_to(place.partition)
+            refreshing = course.begin(place.refresh(server.index))
+            await wait_until_async(lambda: proxy.held, _STEP_SECONDS, what="a publication is held")
+            fence, before = course.fence(place), course.published(place)
+            proxy.rule = _answers
+            for held in list(proxy.held):
+                held.let_go()
+            await wait_until_async(partial(_has_moved, course, place, before), _STEP_SECONDS, what="it is published")
+            await server.kill9()
+            course.stage.result.faults["server_kill9"] += 1
+            proxy.mend()
+            published = course.published(place)
+            assert published is not None
+            course.orphans.append(index.Orphan(partition=place.partition, fence=fence, published=published))
+            # The next holder is another: a client asks the one that died again as soon as it is back.
+            await fence_of(course.begin(place.refresh_when_free(1 - server.index)))
+            await server.start()
+            await fence_of(refreshing)
+
     async def _conclude(self, course: _Course) -> None:
         stage, observer = course.stage, course.observer
         statuses = {place.tenant: await place.caught_up() for place in course.places if place.tenant.endswith("killed")}
@@ -261,6 +306,8 @@ class LeaseLife:
         stage.found("a late publication is refused by its fence", course.lates, course.late)
         stage.found("a holder that slept publishes nothing", course.sleeps, course.slept)
         stage.found("a dead holder's work is taken up", len(course.picked_up), course.not_picked_up)
+        completed = index.not_completed(course.orphans, record.receipts)
+        stage.found("a dead holder's publication is put on record", len(course.orphans), completed)
         fenced = fencing.problems(seen, record.receipts, ttl_seconds=LEASE_TTL_SECONDS)
         stage.found("one holder at a time, and fences that rise", len(seen), fenced)
         floors = fencing.records_above_the_floor(record.receipts, record.intents, record.floors)
@@ -281,6 +328,10 @@ class LeaseLife:
         stage.result.caveats.append(
             "The store's clock is one machine's: clocks that differ between a primary and its replica are not tried."
         )
+
+
+def _has_moved(course: _Course, place: IndexedPlace, before: Published | None) -> bool:
+    return course.published(place) != before
 
 
 def _is_overtaken(course: _Course, place: IndexedPlace, fence: int) -> bool:
