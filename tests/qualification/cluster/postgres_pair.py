@@ -37,6 +37,7 @@ _IN_SYNC = """
 SELECT EXISTS (SELECT FROM pg_stat_replication
                WHERE application_name = $1 AND state = 'streaming' AND sync_state = 'sync')
 """
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 _SYNCHRONOUS = "synchronous_standby_names"
 
 
@@ -140,6 +141,11 @@ class PostgresPair:
         await in_thread_to_the_end(self._standby.start)
         if self._synchronous:
             await self.wait_in_sync()
+
+    async def waiting_commits(self) -> int:
+        """How many commits are on the primary, and wait for the standby."""
+        async with _connected(self.direct_dsn()) as primary:
+            return int(await primary.fetchval(_WAITING))
 
     async def without_standby(self) -> None:
         """What an operator does when the standby is away: commits wait for the primary's disk alone.

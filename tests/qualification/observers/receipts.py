@@ -142,6 +142,10 @@ class Repository:
         """Of all nodes that the namespace ever had."""
         return frozenset(row["node_id"] for row in await self._fetch("nodes", namespace))
 
+    async def requests(self, namespace: bytes) -> frozenset[tuple[str, str]]:
+        """Method and request id of every command of the namespace that is on record."""
+        return frozenset((row["method"], row["key"]) for row in await self._fetch("requests", namespace))
+
     async def vectors(self, namespace: bytes) -> Mapping[str, bytes]:
         """By the digest of their text, the vectors that the namespace has cached."""
         return {row["text_digest"]: row["vector"] for row in await self._fetch("vectors", namespace)}

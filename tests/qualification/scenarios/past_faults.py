@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
-from durable_memory_client import MemoryClient, MemoryServiceError
+from durable_memory_client import MemoryClient, MemoryRun, MemoryServiceError, RecallMode
 from tests.processes.polling import WaitTimeoutError, wait_until_async
+from tests.qualification.cluster.postgres_pair import PostgresPair
 from tests.qualification.faults.postgres import StandbyPromoted
+from tests.qualification.observers.receipts import Repository, namespace_key
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.tenancy import Follower
 from tests.qualification.traffic.wording import text_of
 
 _SECONDS: Final = 30.0
+_STALL_SECONDS: Final = 8.0
+"""Less than the service waits for a commit: after that it begins no other, and none is repeated."""
+_AGAIN_SECONDS: Final = 0.1
 
 
 class WatchThroughProxy:
@@ -23,7 +30,6 @@ class WatchThroughProxy:
     row = 1
     name = "a watch goes on when the server behind its proxy is killed"
     promise = "a watch tells every change once, in order, whichever server it was on"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster, problems = stage.cluster, []
@@ -56,7 +62,6 @@ class ReadsWithoutStandby:
     row = 5
     name = "reads go on while commits wait for a standby that is gone"
     promise = "without its standby a primary acknowledges nothing, and everything can be read"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster = stage.cluster
@@ -82,13 +87,60 @@ class ReadsWithoutStandby:
         stage.found("nothing is acknowledged, and everything can be read", 20, problems)
 
 
+class RepetitionsWithoutStandby:
+    """What a crash of the primary let be seen before the standby had it was given as the answer to a repetition."""
+
+    row = 5
+    name = "a repetition vouches for nothing that the standby lacks"
+    promise = "whatever is acknowledged is on the standby, also what was there to be seen when it was asked for again"
+
+    async def run(self, stage: Stage) -> None:
+        pair, problems = stage.cluster.postgres, []
+        commands = await _commands(stage)
+        await pair.kill9_standby()
+        stage.result.faults["loss of the PostgreSQL standby"] += 1
+        try:
+            async with _under_way([command.first() for command in commands]) as sent:
+                # Each is in the primary's log, where its recovery finds it, and in nobody's answer.
+                await wait_until_async(
+                    lambda: _wait_for_standby(pair, len(commands)), _STALL_SECONDS, what=lambda: _unsent(commands, sent)
+                )
+                await pair.kill9_primary()
+                stage.result.faults["crash of the PostgreSQL primary"] += 1
+            await pair.recover_primary()
+            recorded = Repository(pair.direct_dsn())
+            problems += [
+                f"{command.name} is not on the primary's record, so nothing was repeated"
+                for command in commands
+                if (command.method, command.request_id) not in await recorded.requests(command.namespace)
+            ]
+            async with _under_way([_acknowledged(command.again) for command in commands]) as repeated:
+                # One that is acknowledged does not wait: then the time is up.
+                with suppress(WaitTimeoutError):
+                    await wait_until_async(lambda: _wait_for_standby(pair, len(commands)), _STALL_SECONDS)
+                waiting = await pair.waiting_commits()
+                acknowledged = _done(commands, repeated)
+            problems += [f"{name} was acknowledged without the standby" for name in acknowledged]
+            if waiting < len(commands) and not acknowledged:
+                problems.append(f"{waiting} commits waited for the standby, of {len(commands)} repetitions")
+        finally:
+            if not pair.primary.is_running:
+                await pair.recover_primary()
+            await pair.restart_standby()
+        stage.found("no repetition vouches for what the standby lacks", len(commands), problems)
+        async with _under_way([_acknowledged(command.again) for command in commands]) as repeated:
+            await asyncio.wait(repeated, timeout=_SECONDS)
+            done = {*acknowledged, *_done(commands, repeated)}
+        unknown = [f"{one.name} is still in doubt with the standby back" for one in commands if one.name not in done]
+        stage.found("what was in doubt is settled by the same request id", len(commands), unknown)
+
+
 class SilentHost:
     """A host that takes connections and says nothing, named first, took all the time there was to find the primary."""
 
     row = 9
     name = "a silent host does not hide the primary"
     promise = "whichever host of the database is silent, a server that starts finds the one that takes writes"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster, problems = stage.cluster, []
@@ -124,6 +176,110 @@ async def _writes(memory: MemoryClient, canary: str) -> bool:
     return await _write(memory, canary, -1)
 
 
+Send: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+Named: TypeAlias = Callable[[str], Coroutine[Any, Any, object]]
+"""Sends it under this request id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Command:
+    """Something to be acknowledged, in a namespace of its own: nothing in there waits for anything else."""
+
+    name: str
+    namespace: bytes
+    method: str
+    request_id: str
+    first: Send
+    again: Send
+
+
+async def _commands(stage: Stage) -> list[_Command]:
+    """One of each kind that is answered in its own way when its request id, or what it says, is there already."""
+    tenant, canary = f"{stage.prefix}-repeated", stage.cluster.canary
+
+    def command(scope: str, method: str, send: Named, again: str = "first") -> _Command:
+        return _Command(
+            name=f"{method} ({scope})",
+            namespace=namespace_key(tenant, "user-1", scope),
+            method=method,
+            request_id="first",
+            first=lambda: send("first"),
+            again=lambda: send(again),
+        )
+
+    async def place(scope: str) -> MemoryClient:
+        """Indexed by nobody, so that nobody else's commits wait."""
+        memory = stage.cluster.client(tenant, scope=scope)
+        await memory.set_schedule()
+        return memory
+
+    async def run_in(memory: MemoryClient, name: str) -> MemoryRun:
+        await memory.remember(text_of(name, canary))
+        run = (await memory.open_session("assistant", max_results=3)).run("turn-1")
+        await run.begin()
+        return run
+
+    said, known, recalling, admitting, using = [
+        await place(scope) for scope in ("said", "known", "recalling", "admitting", "using")
+    ]
+    recalled, admitted, used = [
+        await run_in(memory, name)
+        for memory, name in ((recalling, "recalled"), (admitting, "admitted"), (using, "used"))
+    ]
+    to_admit = (await admitted.recall(canary, mode=RecallMode.LEXICAL)).hits
+    to_use = (await used.recall(canary, mode=RecallMode.LEXICAL, admit=True)).hits
+    imported = stage.cluster.client(tenant, scope="imported")
+    export = [line async for line in imported.export_namespace()]
+    return [
+        command("said", "Remember", lambda name: said.remember(text_of("said", canary), request_id=name)),
+        command("known", "Remember", lambda name: known.remember(text_of("known", canary), request_id=name), "second"),
+        command(
+            "recalling",
+            "ActiveRecall",
+            lambda name: recalled.recall(canary, mode=RecallMode.LEXICAL, admit=True, request_id=name),
+        ),
+        command("admitting", "AdmitMemories", lambda name: admitted.admit(to_admit, request_id=name)),
+        command("using", "RecordUse", lambda name: used.record_use(to_use, request_id=name)),
+        command("imported", "ImportNamespace", lambda name: imported.import_namespace(export, request_id=name)),
+    ]
+
+
+async def _acknowledged(send: Send) -> None:
+    """Return when it is acknowledged, however often it takes."""
+    while True:
+        with suppress(MemoryServiceError):
+            await send()
+            return
+        await asyncio.sleep(_AGAIN_SECONDS)
+
+
+async def _wait_for_standby(pair: PostgresPair, commits: int) -> bool:
+    return await pair.waiting_commits() >= commits
+
+
+def _done(commands: Sequence[_Command], tasks: Sequence[asyncio.Task[object]]) -> list[str]:
+    """The names of those that are acknowledged. Raises what nobody expects of one."""
+    return [one.name for one, task in zip(commands, tasks, strict=True) if task.done() and task.result() is None]
+
+
+def _unsent(commands: Sequence[_Command], sent: Sequence[asyncio.Task[object]]) -> str:
+    ended = [f"{one.name}: {task.exception()!r}" for one, task in zip(commands, sent, strict=True) if task.done()]
+    return f"every commit waits for the standby; these have ended: {ended}"
+
+
+@asynccontextmanager
+async def _under_way(work: Sequence[Coroutine[Any, Any, object]]) -> AsyncIterator[Sequence[asyncio.Task[object]]]:
+    """Tasks that have ended when the block is left: what is not done by then is given up."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 WATCH_THROUGH_PROXY: Final = WatchThroughProxy()
 READS_WITHOUT_STANDBY: Final = ReadsWithoutStandby()
+REPETITIONS_WITHOUT_STANDBY: Final = RepetitionsWithoutStandby()
 SILENT_HOST: Final = SilentHost()

@@ -27,7 +27,7 @@ from tests.qualification.faults.postgres import (
 )
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
-from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY
+from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY, REPETITIONS_WITHOUT_STANDBY
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
 
@@ -109,7 +109,6 @@ class PostgresFailure:
         "kill -9 and crash recovery; promotion of a synchronous standby; connection cut in the middle of a commit: no "
         "acknowledged write lost, none applied twice, unknown outcomes resolved by the same request id"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         traffic = traffic_on(stage)
@@ -139,4 +138,4 @@ def _settled(stage: Stage, traffic: Traffic) -> None:
 
 
 SCENARIO: Final = PostgresFailure()
-REGRESSIONS: Final = (READS_WITHOUT_STANDBY,)
+REGRESSIONS: Final = (READS_WITHOUT_STANDBY, REPETITIONS_WITHOUT_STANDBY)
