@@ -137,10 +137,14 @@ class ServerProcess:
         self._child = None
 
     def terminate(self, timeout: float = 30.0) -> int:
-        """Drain: SIGTERM, wait for the end, and return the exit code."""
-        code = self._owned().end(timeout=timeout)
-        self._child = None
-        return code
+        """Drain: SIGTERM, wait for the end, and return the exit code. One that does not end in time is killed.
+
+        Raises: what the wait for its end raises.
+        """
+        try:
+            return self._owned().end(timeout=timeout)
+        finally:
+            self._child = None
 
     def restart(self, timeout: float = 30.0) -> None:
         """Start again at the same address over the same store: after kill9, or after a drain."""

@@ -44,6 +44,11 @@ class RedisNode(RedisProcess):
         if primary is not None:
             self.keep_setting("replicaof", f"127.0.0.1 {primary.proxy.port}")
 
+    def changes(self) -> int:
+        """How many changes of its data there were since it was started: it never saves, which would count anew."""
+        with self.client() as client:
+            return int(client.info("persistence")["rdb_changes_since_last_save"])
+
 
 class RedisGroup:
     """Three servers that keep what they acknowledge on their own disks, three sentinels, and what may happen to them.

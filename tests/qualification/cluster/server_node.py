@@ -113,11 +113,15 @@ class ServerNode:
         await in_thread_to_the_end(self._process.kill9)
 
     async def terminate(self, timeout: float = 30.0) -> int:
-        """SIGTERM; return its exit code when it has drained and ended."""
+        """SIGTERM; return its exit code when it has drained and ended. One that does not end in time is killed.
+
+        Raises: what the wait for its end raises.
+        """
         with self._timeline.span(Lane.PROCESS, "drain", key=self.name):
-            code = await in_thread_to_the_end(self._process.terminate, timeout)
-        self._end_marks()
-        return code
+            try:
+                return await in_thread_to_the_end(self._process.terminate, timeout)
+            finally:
+                self._end_marks()
 
     def pause(self) -> None:
         """SIGSTOP: it keeps its connections, and does nothing."""

@@ -54,8 +54,11 @@ class ServerDrained:
     async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         server = rng.choice(_serving(cluster))
         with cluster.timeline.span(Lane.FAULT, self.name, key=server.name):
-            code = await server.terminate()
-            await server.start()
+            try:
+                code = await server.terminate()
+            finally:
+                # One that does not end in time is killed. What is raised tells that, and not that it is not there.
+                await server.start()
         if code:
             raise RuntimeError(f"{server.name} ended with {code} when it was told to drain")
         return 1

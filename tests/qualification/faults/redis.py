@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
+from typing import Final
 
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.to_the_end import in_thread_to_the_end
-from tests.qualification.faults.lines import disturbed
+from tests.qualification.faults.lines import STRUCK_SECONDS, disturbed
 from tests.qualification.report.timeline import Lane
+
+_LOOK_SECONDS: Final = 0.2
 
 
 def _all_run(cluster: Cluster) -> bool:
@@ -33,7 +38,10 @@ class PrimaryKilled:
 
 
 class PromotionWithLoss:
-    """A promotion that loses what the primary acknowledged for a second or three."""
+    """A promotion that loses what the primary acknowledged for a second or three, or until there is something to lose.
+
+    It strikes so many changes of data.
+    """
 
     name = "promotion in Redis that loses writes"
 
@@ -42,10 +50,24 @@ class PromotionWithLoss:
 
     async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         seconds = rng.uniform(1.0, 3.0)
-        with cluster.timeline.span(Lane.FAULT, self.name, key=(await cluster.redis.find_primary()).name):
-            primary = await cluster.redis.promote_losing_writes(lambda: asyncio.sleep(seconds))
-            await cluster.redis.rejoin(primary)
-        return 1
+        primary = await cluster.redis.find_primary()
+        lost = 0
+
+        async def lose() -> None:
+            before = await asyncio.to_thread(primary.changes)
+
+            async def anything() -> bool:
+                nonlocal lost
+                lost = await asyncio.to_thread(primary.changes) - before
+                return lost > 0
+
+            await asyncio.sleep(seconds)
+            with suppress(WaitTimeoutError):
+                await wait_until_async(anything, STRUCK_SECONDS, interval=_LOOK_SECONDS)
+
+        with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
+            await cluster.redis.rejoin(await cluster.redis.promote_losing_writes(lose))
+        return lost
 
 
 class EmptyRestart:

@@ -1,15 +1,25 @@
 """What of the faults can be tested with nothing to break: which chunks they strike, and that all have names."""
 
 import asyncio
+import random
+import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, Self, cast
+
+import pytest
 
 from tests.processes.proxy import Fate, TcpProxy, Way
+from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.lines import cut_again_and_again, until_disturbed
 from tests.qualification.faults.postgres import NextCommits
+from tests.qualification.faults.processes import ServerDrained
+from tests.qualification.faults.redis import PromotionWithLoss
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS, WIRE
 from tests.qualification.faults.wire import PLACES, every_bytes
+from tests.qualification.report.timeline import Timeline
 from tests.qualification.scenarios.endurance import struck_nothing
 
 COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
@@ -74,6 +84,61 @@ async def test_nothing_is_struck_on_a_line_on_which_nobody_speaks():
     async with TcpProxy(0) as line:
         assert await until_disturbed([line], 0, within=0.0) == 0
         assert await cut_again_and_again([line], [0.0, 0.0], within=0.0) == 0
+
+
+async def test_a_server_whose_drain_does_not_end_runs_again_and_that_is_an_error():
+    server = _DrainsForEver()
+    with pytest.raises(subprocess.TimeoutExpired):
+        await ServerDrained().inject(_cluster(servers=[server]), random.Random(0))
+    assert server.is_running
+
+
+async def test_a_promotion_strikes_as_many_changes_as_it_loses():
+    redis = _Redis(changes=[7, 7, 10])
+    assert await PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0)) == 3
+    assert redis.rejoined
+
+
+class _DrainsForEver:
+    """What is killed in the end, because it does not end by itself."""
+
+    name = "server-0"
+    is_running = True
+    is_paused = False
+
+    async def terminate(self) -> int:
+        self.is_running = False
+        raise subprocess.TimeoutExpired("server-0", 30.0)
+
+    async def start(self) -> None:
+        self.is_running = True
+
+
+class _Redis:
+    """A group whose primary has had so many changes at one look after the other."""
+
+    name = "redis-1"
+
+    def __init__(self, changes: list[int]) -> None:
+        self._changes = changes
+        self.rejoined = False
+
+    def changes(self) -> int:
+        return self._changes.pop(0)
+
+    async def find_primary(self) -> Self:
+        return self
+
+    async def promote_losing_writes(self, during: Callable[[], Awaitable[None]]) -> Self:
+        await during()
+        return self
+
+    async def rejoin(self, node: Self) -> None:
+        self.rejoined = node is self
+
+
+def _cluster(**parts: Any) -> Cluster:
+    return cast(Cluster, SimpleNamespace(timeline=Timeline(), **parts))
 
 
 async def test_what_is_late_lost_and_cut_is_counted():
