@@ -88,12 +88,14 @@ const (
 	// Metadata: event_id.
 	ReasonEventIDReused Reason = "EVENT_ID_REUSED"
 
-	// OUT_OF_RANGE. History before oldest has been compacted; start again from a snapshot.
+	// OUT_OF_RANGE. History before oldest has been compacted; start again from a snapshot. No server answers this
+	// today: nothing is compacted.
 	//
 	// Metadata: oldest (the oldest namespace revision that can still be read).
 	ReasonHistoryCompacted Reason = "HISTORY_COMPACTED"
 
-	// NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation.
+	// NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation. No server answers
+	// this today: nothing can be erased.
 	//
 	// Metadata: node_id, revision.
 	ReasonContentErased Reason = "CONTENT_ERASED"
@@ -115,7 +117,7 @@ const (
 	// Metadata: request_id, method.
 	ReasonRequestInProgress Reason = "REQUEST_IN_PROGRESS"
 
-	// FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one would change, without new MANUAL or
+	// FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one be revised, without new MANUAL or
 	// VERIFICATION evidence in the same revision. Confidence, importance and other kinds of evidence never suffice.
 	//
 	// Metadata: node_id, accepted_kinds; in change sets operation_index.

@@ -267,7 +267,7 @@ const (
 	//	}
 	ErrorReason_ERROR_REASON_EVENT_ID_REUSED ErrorReason = 17
 	// OUT_OF_RANGE. History before `oldest` has been compacted; start again from
-	// a snapshot.
+	// a snapshot. No server answers this today: nothing is compacted.
 	// Metadata: `oldest` (the oldest namespace revision that can still be read).
 	//
 	//	{
@@ -279,7 +279,7 @@ const (
 	//	}
 	ErrorReason_ERROR_REASON_HISTORY_COMPACTED ErrorReason = 18
 	// NOT_FOUND. The content was erased by an administrator; the citation stays
-	// valid as a citation.
+	// valid as a citation. No server answers this today: nothing can be erased.
 	// Metadata: `node_id`, `revision`.
 	//
 	//	{
@@ -336,7 +336,7 @@ const (
 	//	}
 	ErrorReason_ERROR_REASON_REQUEST_IN_PROGRESS ErrorReason = 22
 	// FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one
-	// would change, without new MANUAL or VERIFICATION evidence in the same
+	// be revised, without new MANUAL or VERIFICATION evidence in the same
 	// revision. Confidence, importance and other kinds of evidence never suffice.
 	// Metadata: `node_id`, `accepted_kinds`; in change sets `operation_index`.
 	//

@@ -75,13 +75,13 @@ export const Reason = {
   /** FAILED_PRECONDITION, definite. The event id was recorded before, with another body. Metadata: `event_id`. */
   EVENT_ID_REUSED: "EVENT_ID_REUSED",
   /**
-   * OUT_OF_RANGE. History before `oldest` has been compacted; start again from a snapshot. Metadata: `oldest` (the
-   * oldest namespace revision that can still be read).
+   * OUT_OF_RANGE. History before `oldest` has been compacted; start again from a snapshot. No server answers this
+   * today: nothing is compacted. Metadata: `oldest` (the oldest namespace revision that can still be read).
    */
   HISTORY_COMPACTED: "HISTORY_COMPACTED",
   /**
-   * NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation. Metadata: `node_id`,
-   * `revision`.
+   * NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation. No server answers
+   * this today: nothing can be erased. Metadata: `node_id`, `revision`.
    */
   CONTENT_ERASED: "CONTENT_ERASED",
   /**
@@ -102,7 +102,7 @@ export const Reason = {
    */
   REQUEST_IN_PROGRESS: "REQUEST_IN_PROGRESS",
   /**
-   * FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one would change, without new MANUAL or
+   * FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one be revised, without new MANUAL or
    * VERIFICATION evidence in the same revision. Confidence, importance and other kinds of evidence never suffice.
    * Metadata: `node_id`, `accepted_kinds`; in change sets `operation_index`.
    */

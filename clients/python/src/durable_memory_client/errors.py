@@ -220,7 +220,8 @@ class EventIdReusedError(MemoryServiceError):
 
 
 class HistoryCompactedError(MemoryServiceError):
-    """OUT_OF_RANGE. History before `oldest` has been compacted; start again from a snapshot.
+    """OUT_OF_RANGE. History before `oldest` has been compacted; start again from a snapshot. No server answers this
+    today: nothing is compacted.
 
     Metadata: `oldest` (the oldest namespace revision that can still be read).
     """
@@ -229,7 +230,8 @@ class HistoryCompactedError(MemoryServiceError):
 
 
 class ContentErasedError(MemoryServiceError):
-    """NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation.
+    """NOT_FOUND. The content was erased by an administrator; the citation stays valid as a citation. No server
+    answers this today: nothing can be erased.
 
     Metadata: `node_id`, `revision`.
     """
@@ -267,8 +269,8 @@ class RequestInProgressError(MemoryServiceError):
 
 
 class EvidenceRequiredError(MemoryServiceError):
-    """FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one would change, without new MANUAL
-    or VERIFICATION evidence in the same revision. Confidence, importance and other kinds of evidence never suffice.
+    """FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one be revised, without new MANUAL or
+    VERIFICATION evidence in the same revision. Confidence, importance and other kinds of evidence never suffice.
 
     Metadata: `node_id`, `accepted_kinds`; in change sets `operation_index`.
     """

@@ -350,7 +350,7 @@ export enum ErrorReason {
 
   /**
    * OUT_OF_RANGE. History before `oldest` has been compacted; start again from
-   * a snapshot.
+   * a snapshot. No server answers this today: nothing is compacted.
    * Metadata: `oldest` (the oldest namespace revision that can still be read).
    *
    *     {
@@ -367,7 +367,7 @@ export enum ErrorReason {
 
   /**
    * NOT_FOUND. The content was erased by an administrator; the citation stays
-   * valid as a citation.
+   * valid as a citation. No server answers this today: nothing can be erased.
    * Metadata: `node_id`, `revision`.
    *
    *     {
@@ -444,7 +444,7 @@ export enum ErrorReason {
 
   /**
    * FAILED_PRECONDITION, definite. A node would become ACTIVE, or an ACTIVE one
-   * would change, without new MANUAL or VERIFICATION evidence in the same
+   * be revised, without new MANUAL or VERIFICATION evidence in the same
    * revision. Confidence, importance and other kinds of evidence never suffice.
    * Metadata: `node_id`, `accepted_kinds`; in change sets `operation_index`.
    *
