@@ -38,7 +38,8 @@ const (
 //	{"footer": {"counts": {"nodes": "1", "node_revisions": "1", "change_sets": "1"}, "digest": "e3b0..."}}
 type TransferServiceClient interface {
 	// Streams everything that a namespace has, as it is when the call begins. A
-	// stream without a footer is not an export. Needs the operator role.
+	// stream without a footer is not an export: it ends with LIMIT_EXCEEDED where
+	// no import would take it. Needs the operator role.
 	//
 	// Reasons: HISTORY_COMPACTED (the history is no longer complete).
 	ExportNamespace(ctx context.Context, in *ExportNamespaceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportNamespaceResponse], error)
@@ -49,7 +50,9 @@ type TransferServiceClient interface {
 	//
 	// Reasons: INVALID_FIELD (the export is of a namespace with another name),
 	// REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED (the export
-	// does not verify), LIMIT_EXCEEDED (the messages together are too large).
+	// does not verify), NAMESPACE_TOO_LARGE (it has more ACTIVE memories than a
+	// namespace may hold), LIMIT_EXCEEDED (the messages together are too large),
+	// OVERLOADED (they are, beside those of other imports).
 	ImportNamespace(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportNamespaceRequest, ImportNamespaceResponse], error)
 }
 
@@ -108,7 +111,8 @@ type TransferService_ImportNamespaceClient = grpc.ClientStreamingClient[ImportNa
 //	{"footer": {"counts": {"nodes": "1", "node_revisions": "1", "change_sets": "1"}, "digest": "e3b0..."}}
 type TransferServiceServer interface {
 	// Streams everything that a namespace has, as it is when the call begins. A
-	// stream without a footer is not an export. Needs the operator role.
+	// stream without a footer is not an export: it ends with LIMIT_EXCEEDED where
+	// no import would take it. Needs the operator role.
 	//
 	// Reasons: HISTORY_COMPACTED (the history is no longer complete).
 	ExportNamespace(*ExportNamespaceRequest, grpc.ServerStreamingServer[ExportNamespaceResponse]) error
@@ -119,7 +123,9 @@ type TransferServiceServer interface {
 	//
 	// Reasons: INVALID_FIELD (the export is of a namespace with another name),
 	// REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED (the export
-	// does not verify), LIMIT_EXCEEDED (the messages together are too large).
+	// does not verify), NAMESPACE_TOO_LARGE (it has more ACTIVE memories than a
+	// namespace may hold), LIMIT_EXCEEDED (the messages together are too large),
+	// OVERLOADED (they are, beside those of other imports).
 	ImportNamespace(grpc.ClientStreamingServer[ImportNamespaceRequest, ImportNamespaceResponse]) error
 	mustEmbedUnimplementedTransferServiceServer()
 }

@@ -69,7 +69,8 @@ class TransferServiceServicer:
 
     def ExportNamespace(self, request, context):
         """Streams everything that a namespace has, as it is when the call begins. A
-        stream without a footer is not an export. Needs the operator role.
+        stream without a footer is not an export: it ends with LIMIT_EXCEEDED where
+        no import would take it. Needs the operator role.
 
         Reasons: HISTORY_COMPACTED (the history is no longer complete).
         """
@@ -85,7 +86,9 @@ class TransferServiceServicer:
 
         Reasons: INVALID_FIELD (the export is of a namespace with another name),
         REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED (the export
-        does not verify), LIMIT_EXCEEDED (the messages together are too large).
+        does not verify), NAMESPACE_TOO_LARGE (it has more ACTIVE memories than a
+        namespace may hold), LIMIT_EXCEEDED (the messages together are too large),
+        OVERLOADED (they are, beside those of other imports).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

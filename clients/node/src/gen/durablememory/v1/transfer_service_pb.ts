@@ -141,7 +141,8 @@ export const ImportNamespaceResponseSchema: GenMessage<ImportNamespaceResponse> 
 export const TransferService: GenService<{
   /**
    * Streams everything that a namespace has, as it is when the call begins. A
-   * stream without a footer is not an export. Needs the operator role.
+   * stream without a footer is not an export: it ends with LIMIT_EXCEEDED where
+   * no import would take it. Needs the operator role.
    *
    * Reasons: HISTORY_COMPACTED (the history is no longer complete).
    *
@@ -160,7 +161,9 @@ export const TransferService: GenService<{
    *
    * Reasons: INVALID_FIELD (the export is of a namespace with another name),
    * REVISION_CONFLICT (the namespace is not empty), DATA_CORRUPTED (the export
-   * does not verify), LIMIT_EXCEEDED (the messages together are too large).
+   * does not verify), NAMESPACE_TOO_LARGE (it has more ACTIVE memories than a
+   * namespace may hold), LIMIT_EXCEEDED (the messages together are too large),
+   * OVERLOADED (they are, beside those of other imports).
    *
    * @generated from rpc durablememory.v1.TransferService.ImportNamespace
    */
