@@ -48,6 +48,7 @@ type Server struct {
 	Client *durablememory.Client
 
 	folder  string
+	chosen  settings
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
 }
@@ -57,6 +58,11 @@ type Option func(*settings)
 
 type settings struct {
 	embeddingProvider string
+}
+
+// recallsByMeaning tells whether it will for sure.
+func (s settings) recallsByMeaning() bool {
+	return s.embeddingProvider != "none" && s.embeddingProvider != "auto"
 }
 
 // WithEmbeddingProvider says who makes vectors: "local" runs the packaged model of durable-memory[local]. Default: "none",
@@ -95,12 +101,12 @@ func Start(options ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &Server{folder: folder}
+	server := &Server{folder: folder, chosen: chosen}
 	deadline := time.Now().Add(startTimeout)
 	var unready error
 	for range startAttempts {
 		// Another process may have taken the port in between; then the server ends, and another one is tried.
-		if unready, err = server.try(command, chosen, deadline); err != nil {
+		if unready, err = server.try(command, deadline); err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
 		if unready == nil {
@@ -158,7 +164,7 @@ func (s *Server) Close() error {
 }
 
 // try starts the server once. unready is why it did not get ready: it ended, or did not answer in time.
-func (s *Server) try(command []string, chosen settings, deadline time.Time) (unready, err error) {
+func (s *Server) try(command []string, deadline time.Time) (unready, err error) {
 	log, err := os.OpenFile(filepath.Join(s.folder, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -170,7 +176,7 @@ func (s *Server) try(command []string, chosen settings, deadline time.Time) (unr
 	store := "sqlite:///" + filepath.Join(s.folder, "memory.db")
 	s.command = exec.Command(command[0], append(command[1:len(command):len(command)], "serve", "--address", s.Address, "--store", store)...)
 	s.command.Dir, s.command.Stdout, s.command.Stderr = s.folder, log, log
-	s.command.Env = environment(chosen)
+	s.command.Env = environment(s.chosen)
 	if s.ended, err = start(s.command); err != nil {
 		return nil, err
 	}
@@ -227,7 +233,11 @@ func (s *Server) becomesReady(deadline time.Time) error {
 func (s *Server) probe() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	_, err := s.Client.WaitUntilReady(ctx)
+	info, err := s.Client.WaitUntilReady(ctx)
+	if err == nil && s.chosen.recallsByMeaning() && len(info.SemanticGenerations) == 0 {
+		// Until it is, recall is by words, and stays so for the sessions that are opened.
+		err = errors.New("the model that makes the vectors is not loaded yet")
+	}
 	if err != nil {
 		select {
 		case <-s.ended:

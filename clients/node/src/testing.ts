@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemoryClient, type MemoryClientOptions } from "./client.js";
 import { DurableMemoryError, MemoryUnavailableError } from "./errors.js";
+import { sleep } from "./waiting.js";
 
 const HOST = "127.0.0.1";
 // Below the ephemeral range of Linux and macOS: no outgoing connection takes the port while the server starts.
@@ -103,8 +104,12 @@ async function tryStart(options: TestServerOptions, folder: string, endsAt: numb
   try {
     while (isRunning(child) && performance.now() < endsAt) {
       try {
-        await probe.waitUntilReady({ timeoutMs: PROBE_MS });
-        return new TestServer(address, child, folder);
+        const { semanticGenerations } = await probe.waitUntilReady({ timeoutMs: PROBE_MS });
+        if (semanticGenerations.length > 0 || !recallsByMeaning(options)) {
+          return new TestServer(address, child, folder);
+        }
+        // Until its model is loaded, recall is by words, and stays so for the sessions that are opened.
+        await sleep(PROBE_MS);
       } catch (error) {
         if (!(error instanceof MemoryUnavailableError)) {
           throw error;
@@ -152,6 +157,11 @@ async function launch(options: TestServerOptions, address: string, folder: strin
   } finally {
     await log.close();
   }
+}
+
+/** Whether it will for sure. */
+function recallsByMeaning({ embeddingProvider = "none" }: TestServerOptions): boolean {
+  return !["none", "auto"].includes(embeddingProvider);
 }
 
 function commandOf(options: TestServerOptions): [string, ...string[]] {

@@ -156,6 +156,16 @@ test("the example runs as it says, and ends by itself", async () => {
   assert.equal(stderr, "");
 });
 
+test("a server that is to recall by meaning does so from its first session on", async () => {
+  await using own = await startTestServer({ embeddingProvider: "local-fast" });
+  await using memory = own.client();
+  await memory.remember("The user drinks tea.");
+  const session = await memory.openSession("assistant");
+  assert.equal((await memory.refreshSemanticRecall("assistant").wait()).indexedCount, 1);
+  const recall = await session.recall("The user drinks tea.", { mode: "SEMANTIC" });
+  assert.equal(recall.modeUsed, "SEMANTIC");
+});
+
 test("a server that is closed leaves nothing behind, and is an outage", async () => {
   const closing = await startTestServer();
   await using memory = closing.client();
