@@ -23,7 +23,7 @@ from durable_memory.app.semantic.index_delta import (
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.passages import Passages, Refusals
-from durable_memory.app.semantic.publishing import published, put_on_record, to_its_end
+from durable_memory.app.semantic.publishing import not_known, published, put_on_record, to_its_end
 from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
@@ -378,7 +378,12 @@ class _Refresh:
         if clear_first:
             self._service._vectors.drop(self._partition)
             await self._index.clear(self._partition, self._lease)
-        manifest = await published(self._index, publication)
+        try:
+            manifest = await published(self._index, publication)
+        except DomainError as error:
+            if clear_first and error.reason is not Reason.DATA_CORRUPTED:
+                raise not_known("the index was cleared, and nothing is known to be in its place") from error
+            raise
         self._staged.clear()
         return await put_on_record(self._records, self._partition, self._receipt_of(intent, manifest))
 

@@ -159,3 +159,29 @@ async def test_a_rebuild_in_another_width_that_is_left_when_the_old_index_goes_c
     with pytest.raises(asyncio.CancelledError):
         await work
     assert await width(narrowing) is FloatWidth.FLOAT16
+
+
+async def test_a_rebuild_in_another_width_that_ends_between_the_two_indexes_does_not_say_that_nothing_happened(
+    narrowing: SemanticWorld, backing: Backing
+) -> None:
+    backing.index.before["publish"] = fails(LOST, LOST, LOST)
+    with refused(Reason.OUTCOME_UNKNOWN):
+        await narrowing.refresh(rebuild=True)
+    assert await narrowing.state() is IndexState.REGRESSED
+    assert (await narrowing.refresh()).work.provider_calls == 0
+    assert await width(narrowing) is FloatWidth.FLOAT16
+
+
+async def test_a_rebuild_in_another_width_whose_staged_segments_vanish_stages_them_again(
+    narrowing: SemanticWorld, backing: Backing
+) -> None:
+    left = [None]
+
+    async def vanish() -> None:
+        if left:
+            left.pop()
+            backing.drop_segments(but=())
+
+    backing.index.before["publish"] = vanish
+    assert (await narrowing.refresh(rebuild=True)).indexed_count == 1
+    assert await width(narrowing) is FloatWidth.FLOAT16
