@@ -108,6 +108,11 @@ class EmbeddedServer:
             f"http://{self.address}", tenant="test", principal=principal or _fresh(), scope="test"
         )
 
+    @property
+    def _recalls_by_meaning(self) -> bool:
+        """Whether it will for sure."""
+        return self._embedding_provider not in ("none", "auto")
+
     def _try_start(self, ends_at: float) -> bool:
         assert self._folder is not None
         folder = Path(self._folder.name)
@@ -134,10 +139,13 @@ class EmbeddedServer:
         with self.blocking_client() as probe:
             while self._process.poll() is None and time.monotonic() < ends_at:
                 try:
-                    probe.wait_until_ready(_PROBE_SECONDS)
+                    info = probe.wait_until_ready(_PROBE_SECONDS)
                 except MemoryUnavailableError:
                     continue
-                return True
+                if info.semantic_generations or not self._recalls_by_meaning:
+                    return True
+                # Until its model is loaded, recall is by words, and stays so for the sessions that are opened.
+                time.sleep(_PROBE_SECONDS)
         self._end_process()
         return False
 
