@@ -16,7 +16,7 @@ type ProposeOptions struct {
 }
 
 // Propose proposes a memory, with at least one reference of evidence. It is a candidate, and never recalled, until
-// somebody entitled to activates it. An equal candidate gets the evidence instead (CORROBORATED), an equal ACTIVE
+// somebody with that right activates it. An equal candidate gets the evidence instead (CORROBORATED), an equal ACTIVE
 // memory is named (ALREADY_ACTIVE), and what was rejected before stays rejected (PREVIOUSLY_REJECTED).
 //
 // Reasons: NODE_ALREADY_EXISTS (the node id is taken by other content).

@@ -2,7 +2,7 @@
 // retries, and a test server ([durablememory.dev/go/dmtest]).
 //
 // [NewClient] connects; a [Client] is also a view of its default namespace, and [Client.In] gives views of others. An
-// agent proposes what it heard ([Memory.Propose]), somebody entitled to activates it ([Memory.Activate]), and a turn
+// agent proposes what it heard ([Memory.Propose]), somebody with that right activates it ([Memory.Activate]), and a turn
 // recalls it in a [Run] of a [Session], shows it to a model ([Render]), and records what was used.
 //
 // NewClient takes options. Each call takes what may be left out of it as a struct; nil is all defaults. Pointers in such

@@ -32,8 +32,8 @@ const (
 // Proposing memories, and deciding on what was proposed. The proposer need not
 // be allowed to decide.
 //
-// An agent proposes what it heard; somebody entitled to decides. Requests and
-// answers, shortened:
+// An agent proposes what it heard; somebody with that right decides. Requests
+// and answers, shortened:
 //
 //	ProposeCandidates {
 //	  "namespace": {...}, "request_id": "5a01",
@@ -128,8 +128,8 @@ func (c *candidateServiceClient) RejectCandidates(ctx context.Context, in *Rejec
 // Proposing memories, and deciding on what was proposed. The proposer need not
 // be allowed to decide.
 //
-// An agent proposes what it heard; somebody entitled to decides. Requests and
-// answers, shortened:
+// An agent proposes what it heard; somebody with that right decides. Requests
+// and answers, shortened:
 //
 //	ProposeCandidates {
 //	  "namespace": {...}, "request_id": "5a01",

@@ -52,7 +52,7 @@ export interface DecideOptions extends WriteOptions {
   readonly evidence?: Iterable<Evidence> | undefined;
 }
 
-/** What an agent proposes is a candidate, and never recalled, until somebody entitled to activates it. */
+/** What an agent proposes is a candidate, and never recalled, until somebody with that right activates it. */
 export class CandidateCalls extends RecallCalls {
   /**
    * Propose a memory, with at least one reference of evidence.

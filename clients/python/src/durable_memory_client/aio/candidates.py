@@ -18,7 +18,7 @@ from durablememory.v1 import candidate_service_pb2 as pb
 
 
 class CandidateCalls:
-    """What an agent proposes is a candidate, and never recalled, until somebody entitled to activates it."""
+    """What an agent proposes is a candidate, and never recalled, until somebody with that right activates it."""
 
     _calls: Calls
     _namespace: Namespace

@@ -29,8 +29,8 @@ class CandidateServiceStub:
     """Proposing memories, and deciding on what was proposed. The proposer need not
     be allowed to decide.
 
-    An agent proposes what it heard; somebody entitled to decides. Requests and
-    answers, shortened:
+    An agent proposes what it heard; somebody with that right decides. Requests
+    and answers, shortened:
 
     ProposeCandidates {
     "namespace": {...}, "request_id": "5a01",
@@ -80,8 +80,8 @@ class CandidateServiceServicer:
     """Proposing memories, and deciding on what was proposed. The proposer need not
     be allowed to decide.
 
-    An agent proposes what it heard; somebody entitled to decides. Requests and
-    answers, shortened:
+    An agent proposes what it heard; somebody with that right decides. Requests
+    and answers, shortened:
 
     ProposeCandidates {
     "namespace": {...}, "request_id": "5a01",
@@ -175,8 +175,8 @@ class CandidateService:
     """Proposing memories, and deciding on what was proposed. The proposer need not
     be allowed to decide.
 
-    An agent proposes what it heard; somebody entitled to decides. Requests and
-    answers, shortened:
+    An agent proposes what it heard; somebody with that right decides. Requests
+    and answers, shortened:
 
     ProposeCandidates {
     "namespace": {...}, "request_id": "5a01",

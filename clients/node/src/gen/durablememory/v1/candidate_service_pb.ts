@@ -620,8 +620,8 @@ export const RejectionOutcomeSchema: GenEnum<RejectionOutcome> = /*@__PURE__*/
  * Proposing memories, and deciding on what was proposed. The proposer need not
  * be allowed to decide.
  *
- * An agent proposes what it heard; somebody entitled to decides. Requests and
- * answers, shortened:
+ * An agent proposes what it heard; somebody with that right decides. Requests
+ * and answers, shortened:
  *
  *     ProposeCandidates {
  *       "namespace": {...}, "request_id": "5a01",
