@@ -276,7 +276,7 @@ def searched_by_meaning(recall: Recall) -> tuple[Hit, ...]:
 def found(first: Hit, others: Sequence[Hit]) -> str:
     """The first hit, and which channel found it how clearly."""
     cosines = [f"{hit.semantic.score:.2f}" for hit in (first, *others) if hit.semantic is not None]
-    return f"{first.content}  {first.channel}, cosine {' before '.join(cosines[:2])}"
+    return f"{first.content}  {first.channel}, cosine {', the next '.join(cosines[:2])}"
 
 
 def everything(memory: MemoryClient) -> dict[str, object]:

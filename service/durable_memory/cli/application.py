@@ -39,8 +39,8 @@ def root(
     folder, and `durable-memory recall office` finds it. `serve` is for programs that share the memory; the other
     commands then talk to it.
 
-    Exit codes: 0 done; 1 refused, with the reason and what to do next on stderr; 2 wrong command line; 3 nobody
-    answers.
+    Exit codes: 0 done; 1 refused, with the reason and what to do next on stderr; 2 wrong command line, settings or
+    input file; 3 nobody answers, or not now; 130 ended by Ctrl-C, 143 by SIGTERM.
     """
     if version:
         typer.echo(__version__)

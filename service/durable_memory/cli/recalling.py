@@ -26,7 +26,7 @@ from durable_memory_client import (
 
 _REFRESH: Final = "durable-memory index refresh"
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in words")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The production store: PostgreSQL 14 or newer, through asyncpg."""
+"""The production store: PostgreSQL 15 or newer, through asyncpg."""
 
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.store import PostgresStore
