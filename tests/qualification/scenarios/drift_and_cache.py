@@ -15,6 +15,7 @@ from tests.qualification.faults.processes import EveryServerKilled
 from tests.qualification.faults.redis import EmptyRestart
 from tests.qualification.observers.receipts import Repository, namespace_key, partition_name
 from tests.qualification.observers.stored_keys import StoredKey, stored_keys
+from tests.qualification.recorder.operations import Tally
 from tests.qualification.scenarios.meanings import Meanings, inflict, node_id, refreshed
 from tests.qualification.scenarios.paraphrases import OTHERS
 from tests.qualification.scenarios.stage import Stage
@@ -44,7 +45,7 @@ class _Course:
     keys: int = 0
 
     async def refresh(self, what: str, new: int, *, rebuild: bool = False) -> None:
-        receipt = await refreshed(self.memory, _SESSION, rebuild=rebuild)
+        receipt = await refreshed(self.memory, _SESSION, self.meanings.tally, rebuild=rebuild)
         self.paid.append((what, new, receipt.work.provider_inputs))
 
     async def look(self, when: str, gone: dict[str, str], kept: dict[str, str]) -> None:
@@ -52,7 +53,6 @@ class _Course:
         for mode in _MODES:
             answers = await self.meanings.ask(self.session, mode)
             self.asked += len(answers)
-            self.stage.result.operations.attempts["ActiveRecall", "ok"] += len(answers)
             self.stale += outdated(answers, gone, f"{when}, {mode}")
             self.missing += lost(answers, kept, f"{when}, {mode}")
 
@@ -76,13 +76,12 @@ class DriftAndCache:
     row = 8
     name = "drift_and_cache"
     promise = "cache hits against rebuilds; no record ever outside its namespace's partition"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         async with stage.cluster.client(f"{stage.prefix}drift") as client:
             session = await client.open_session(_SESSION, max_results=5)
             await client.set_schedule()  # from here on the index moves only when it is told to
-            course = _Course(stage, client, Meanings(client), session)
+            course = _Course(stage, client, Meanings(client, Tally(stage.result.operations, stage.timeline)), session)
             await self._drift(course)
             await self._rebuild(course)
         stage.found("no outdated meaning is found", course.asked, course.stale)
@@ -95,7 +94,7 @@ class DriftAndCache:
         stage.result.figures["texts_embedded"] = sum(given for _, _, given in course.paid)
 
     async def _drift(self, course: _Course) -> None:
-        meanings, memory = course.meanings, course.memory
+        meanings, memory, tally = course.meanings, course.memory, course.meanings.tally
         cited = await meanings.remember()
         await course.refresh("first build", len(cited))
         answers = await meanings.ask(course.session, RecallMode.SEMANTIC)
@@ -104,13 +103,13 @@ class DriftAndCache:
 
         texts = iter(OTHERS)
         for number in _RETIRED:
-            await memory.retire(cited[number])
+            await tally.of("RetireMemory", memory.retire(cited[number]))
         for number, text in zip(_REVISED, islice(texts, len(_REVISED)), strict=True):
-            await memory.revise(cited[number], content=text)
+            await tally.of("ReviseMemory", memory.revise(cited[number], content=text))
         for number in _RELABELLED:
-            await memory.revise(cited[number], set_labels={"looked-at": "yes"})
+            await tally.of("ReviseMemory", memory.revise(cited[number], set_labels={"looked-at": "yes"}))
         for number, text in zip(_SUPERSEDED, texts, strict=True):
-            await memory.supersede(cited[number], text)
+            await tally.of("SupersedeMemory", memory.supersede(cited[number], text))
 
         changed = [*_RETIRED, *_REVISED, *_SUPERSEDED]
         gone = {f"q{number}": node_id(number) for number in changed}
@@ -132,7 +131,6 @@ class DriftAndCache:
         async def compare(what: str) -> None:
             answers = await meanings.ask(course.session, RecallMode.SEMANTIC)
             course.compared += len(answers)
-            stage.result.operations.attempts["ActiveRecall", "ok"] += len(answers)
             course.moved += [f"{what}: {problem}" for problem in worse_ranks(before, answers, right)]
             there = await course.look_at_partitions(what)
             course.other += [] if there else [f"{what}: the namespace has no vectors"]
@@ -141,7 +139,7 @@ class DriftAndCache:
 
         await course.refresh("rebuild", 0, rebuild=True)
         await compare("rebuild")
-        await course.memory.clear_partition()
+        await meanings.tally.of("ClearPartition", course.memory.clear_partition())
         await course.refresh("refresh after it was cleared", 0)
         await compare("cleared")
         await inflict(stage, EveryServerKilled())
