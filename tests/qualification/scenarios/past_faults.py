@@ -14,6 +14,7 @@ from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.qualification.cluster.postgres_pair import PostgresPair
 from tests.qualification.faults.postgres import StandbyPromoted
 from tests.qualification.observers.receipts import Repository, namespace_key
+from tests.qualification.recorder.operations import Tally
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.tenancy import Follower
 from tests.qualification.traffic.wording import text_of
@@ -32,19 +33,21 @@ class WatchThroughProxy:
     promise = "a watch tells every change once, in order, whichever server it was on"
 
     async def run(self, stage: Stage) -> None:
-        cluster, problems = stage.cluster, []
+        cluster, problems, tally = stage.cluster, [], Tally(stage.result.operations, stage.timeline)
         async with cluster.client(f"{stage.prefix}-watch") as memory:
             follower = Follower(memory)
             try:
                 for round_number, server in enumerate(cluster.servers):
                     # It is heard of, so the stream's answer has begun when its server dies.
-                    remembered = await memory.remember(text_of(f"before-{round_number}", cluster.canary))
+                    remembering = memory.remember(text_of(f"before-{round_number}", cluster.canary))
+                    remembered = await tally.of("Remember", remembering)
                     await follower.caught_up(remembered.citation.namespace_revision)
                     await server.kill9()
                     stage.result.faults["kill -9 of a server"] += 1
                     await server.start()
                     await cluster.wait_healthy()
-                    remembered = await memory.remember(text_of(f"after-{round_number}", cluster.canary))
+                    remembering = memory.remember(text_of(f"after-{round_number}", cluster.canary))
+                    remembered = await tally.of("Remember", remembering)
                     await follower.caught_up(remembered.citation.namespace_revision)
             except MemoryServiceError as error:
                 problems.append(f"the watch ended: {error.code.name}")
@@ -64,24 +67,27 @@ class ReadsWithoutStandby:
     promise = "without its standby a primary acknowledges nothing, and everything can be read"
 
     async def run(self, stage: Stage) -> None:
-        cluster = stage.cluster
+        cluster, tally = stage.cluster, Tally(stage.result.operations, stage.timeline)
         problems: list[str] = []
         async with cluster.client(f"{stage.prefix}-standby") as memory:
-            await memory.remember(text_of("first", cluster.canary))
-            before = await memory.get_change_token()
+            await tally.of("Remember", memory.remember(text_of("first", cluster.canary)))
+            before = await tally.of("GetChangeToken", memory.get_change_token())
             await cluster.postgres.kill9_standby()
             stage.result.faults["loss of the PostgreSQL standby"] += 1
-            acknowledged = sum(await asyncio.gather(*(_write(memory, cluster.canary, place) for place in range(120))))
+            writing = (_write(tally, memory, cluster.canary, place) for place in range(120))
+            acknowledged = sum(await asyncio.gather(*writing))
             slow = 0.0
             for _ in range(20):
                 began = time.monotonic()
-                token = await memory.get_change_token(timeout=5.0)
+                token = await tally.of("GetChangeToken", memory.get_change_token(timeout=5.0))
                 slow = max(slow, time.monotonic() - began)
                 if token != before:
                     problems.append("a change that was not acknowledged is read")
             stage.result.figures["slowest_read_seconds_without_standby"] = round(slow, 3)
             await cluster.postgres.restart_standby()
-            await wait_until_async(lambda: _writes(memory, cluster.canary), _SECONDS, what="writes come through again")
+            await wait_until_async(
+                lambda: _write(tally, memory, cluster.canary, -1), _SECONDS, what="writes come through again"
+            )
         if acknowledged:
             problems.append(f"{acknowledged} writes were acknowledged without the standby")
         stage.found("nothing is acknowledged, and everything can be read", 20, problems)
@@ -155,7 +161,8 @@ class SilentHost:
                 await server.kill9()
                 began = time.monotonic()
                 await server.start(_SECONDS)
-                await memory.remember(text_of("found", cluster.canary), timeout=_SECONDS)
+                remembering = memory.remember(text_of("found", cluster.canary), timeout=_SECONDS)
+                await Tally(stage.result.operations, stage.timeline).of("Remember", remembering)
                 stage.result.figures["seconds_to_the_first_write"] = round(time.monotonic() - began, 2)
             except (MemoryServiceError, WaitTimeoutError) as error:
                 problems.append(f"the primary was not found: {type(error).__name__}")
@@ -164,16 +171,12 @@ class SilentHost:
         stage.found("a server finds the primary behind a silent host", 1, problems)
 
 
-async def _write(memory: MemoryClient, canary: str, place: int) -> bool:
+async def _write(tally: Tally, memory: MemoryClient, canary: str, place: int) -> bool:
     try:
-        await memory.remember(text_of(f"waiting-{place}", canary), timeout=2.0)
+        await tally.of("Remember", memory.remember(text_of(f"waiting-{place}", canary), timeout=2.0))
     except MemoryServiceError:
         return False
     return True
-
-
-async def _writes(memory: MemoryClient, canary: str) -> bool:
-    return await _write(memory, canary, -1)
 
 
 Send: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
@@ -196,6 +199,7 @@ class _Command:
 async def _commands(stage: Stage) -> list[_Command]:
     """One of each kind that is answered in its own way when its request id, or what it says, is there already."""
     tenant, canary = f"{stage.prefix}-repeated", stage.cluster.canary
+    tally = Tally(stage.result.operations, stage.timeline)
 
     def command(scope: str, method: str, send: Named, again: str = "first") -> _Command:
         return _Command(
@@ -203,8 +207,8 @@ async def _commands(stage: Stage) -> list[_Command]:
             namespace=namespace_key(tenant, "user-1", scope),
             method=method,
             request_id="first",
-            first=lambda: send("first"),
-            again=lambda: send(again),
+            first=lambda: tally.of(method, send("first")),
+            again=lambda: tally.of(method, send(again)),
         )
 
     async def place(scope: str) -> MemoryClient:
