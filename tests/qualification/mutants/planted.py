@@ -60,25 +60,32 @@ _PUBLISH_COMPARES: Final = """if held[1] ~= ARGV[1] or held[2] ~= ARGV[2] or ton
 end
 """
 
-_SERIAL: Final = "    async def _serial(self, namespace: Namespace, plan: Plan) -> Outcome:\n"
-_ANSWERS_FIRST: Final = """    async def _serial(self, namespace: Namespace, plan: Plan) -> Outcome:
-        answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        task = asyncio.ensure_future(self._commits_later(namespace, plan, answered))
-        await asyncio.wait({answered, task}, return_when=asyncio.FIRST_COMPLETED)
-        return answered.result() if answered.done() else task.result()
-
-    async def _commits_later(self, namespace: Namespace, plan: Plan, answered: asyncio.Future[Outcome]) -> Outcome:
+_APPLIES: Final = """        outcome = await self._store.transact(
+            call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads_of(change_set), decide=decide, request=call.request)
+        )
 """
-_COMMITS: Final = """                if not await write_serial(transaction, namespace, plan, decision, loaded):
-                    await transaction.vouch()
-                await transaction.commit()
+_ANSWERS_FIRST: Final = """        decided: asyncio.Future[StagedChange] = asyncio.get_running_loop().create_future()
+        transaction = asyncio.ensure_future(
+            self._store.transact(
+                call.namespace,
+                Plan(lock=Lock.NAMESPACE, reads=reads_of(change_set), decide=decide, request=call.request),
+            )
+        )
+        await asyncio.wait({decided, transaction}, return_when=asyncio.FIRST_COMPLETED)
+        if decided.done():
+            staged = decided.result()
+            return AppliedChangeSet(
+                token=staged.head.token, record=staged.record, revisions=staged.revisions, replayed=False
+            )
+        outcome = transaction.result()
 """
-_COMMITS_LATER: Final = """                if not await write_serial(transaction, namespace, plan, decision, loaded):
-                    await transaction.vouch()
-                answered.set_result(_first(decision, head))
-                await asyncio.sleep(0.02)
-                await transaction.commit()
-"""
+_DECIDES: Final = """            staged = stage_in(loaded, call, change_set, now)
+            refs = """
+_TELLS: Final = """            staged = stage_in(loaded, call, change_set, now)
+            if not decided.done():
+                decided.set_result(staged)
+            refs = """
+_IMPORTS: Final = "from __future__ import annotations\n"
 
 _LOOKUP: Final = """                if record is not None:
                     return await _replay(transaction, plan, record, head)
@@ -95,6 +102,12 @@ _LOOKUP_LAST: Final = """                loaded = await load(
                     return await _replay(transaction, plan, record, head)
 """
 
+_VOUCHES: Final = """    plan.request.require_same(record.request.fingerprint)
+    await transaction.vouch()
+"""
+_DOES_NOT: Final = """    plan.request.require_same(record.request.fingerprint)
+"""
+
 FENCE_COMPARE_REMOVED: Final = PlantedBug(
     name="fence_compare_removed",
     what="the publish script takes whatever fence it is given",
@@ -104,25 +117,36 @@ FENCE_COMPARE_REMOVED: Final = PlantedBug(
 )
 ACKNOWLEDGED_BEFORE_COMMIT: Final = PlantedBug(
     name="acknowledged_before_commit",
-    what="a change set is answered, and committed a moment later",
+    # With what was decided, and not with what is read again: that would not be there, which the service itself reports.
+    what="a change set is answered when it has been decided on, and committed a moment later",
     edits=[
-        Edit("adapters/postgres/transacting.py", _SERIAL, _ANSWERS_FIRST),
-        Edit("adapters/postgres/transacting.py", _COMMITS, _COMMITS_LATER),
+        Edit("app/change_sets.py", _IMPORTS, _IMPORTS + "\nimport asyncio\n"),
+        Edit("app/change_sets.py", _DECIDES, _TELLS),
+        Edit("app/change_sets.py", _APPLIES, _ANSWERS_FIRST),
     ],
-    rows=[1],
-    checks=[
-        "acknowledged writes are kept",
-        "acknowledged node revisions are kept",
-        "change tokens are not stale",
-        "no defect was reported",  # the service reads back what it answers, and does not find it
-    ],
+    rows=[5],
+    checks=["acknowledged writes are kept", "what is acknowledged is there right after each fault"],
 )
 COMMIT_NOT_DURABLE: Final = PlantedBug(
     name="commit_not_durable",
     what="a commit waits neither for the disk nor for the standby",
     edits=[Edit("adapters/postgres/pool.py", '"synchronous_commit": "on"', '"synchronous_commit": "off"')],
     rows=[5],
-    checks=["acknowledged writes are kept", "nothing is acknowledged, and everything can be read"],
+    checks=["acknowledged writes are kept", "what is acknowledged is there right after each fault"],
+)
+STANDBY_NOT_AWAITED: Final = PlantedBug(
+    name="standby_not_awaited",
+    what="a commit waits for the disk of the primary alone",
+    edits=[Edit("adapters/postgres/pool.py", '"synchronous_commit": "on"', '"synchronous_commit": "local"')],
+    rows=[5],
+    checks=["nothing is acknowledged, and everything can be read"],
+)
+REPETITION_NOT_VOUCHED_FOR: Final = PlantedBug(
+    name="repetition_not_vouched_for",
+    what="a repetition is answered from what can be seen, whether or not the standby has it",
+    edits=[Edit("adapters/postgres/transacting.py", _VOUCHES, _DOES_NOT)],
+    rows=[5],
+    checks=["no repetition vouches for what the standby lacks"],
 )
 LOOKUP_AFTER_COMPARE: Final = PlantedBug(
     name="lookup_after_compare",
@@ -143,6 +167,19 @@ REVISION_COMPARE_LOOSENED: Final = PlantedBug(
     ],
     rows=[2],
     checks=["exactly one winner per revision", "what is named is what is compared", "one compare-and-set winner"],
+)
+RECEIPT_NOT_COMPLETED: Final = PlantedBug(
+    name="receipt_not_completed",
+    what="a publication whose holder died is left without a receipt, and built again",
+    edits=[
+        Edit(
+            "app/semantic/partition_state.py",
+            "if intent is not None and manifest is not None and _happened(intent, manifest):",
+            "if intent is not None and manifest is not None and not _happened(intent, manifest):",
+        )
+    ],
+    rows=[3],
+    checks=["a dead holder's publication is put on record"],
 )
 REGRESS_NOT_COMPARED: Final = PlantedBug(
     name="regress_not_compared",
@@ -220,8 +257,11 @@ ALL: Final = (
     FENCE_COMPARE_REMOVED,
     ACKNOWLEDGED_BEFORE_COMMIT,
     COMMIT_NOT_DURABLE,
+    STANDBY_NOT_AWAITED,
+    REPETITION_NOT_VOUCHED_FOR,
     LOOKUP_AFTER_COMPARE,
     REVISION_COMPARE_LOOSENED,
+    RECEIPT_NOT_COMPLETED,
     REGRESS_NOT_COMPARED,
     HITS_NOT_RECHECKED,
     NAMESPACE_NOT_CHECKED,
