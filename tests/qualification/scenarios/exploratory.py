@@ -6,10 +6,12 @@ import asyncio
 import itertools
 import random
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from tests.qualification.checks.availability import distributed, seconds_taken
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS
@@ -56,24 +58,26 @@ class Exploratory:
     row = 0
     name = "exploratory"
     promise = "whatever is broken, in any order and two at a time, while everything is in use: all of the above holds"
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         ends_at = time.monotonic() + stage.seconds
         results: list[RowResult] = []
+        seconds: dict[str, list[float]] = defaultdict(list)
         try:
             for number in itertools.count(1):
                 one = RowResult(row=self.row, name=self.name, promise=self.promise)
                 results.append(one)
-                await _episode(replace(stage, seconds=0.0, result=one), number)
+                traffic = traffic_on(stage, f"{number}-")
+                try:
+                    await endure(replace(stage, seconds=0.0, result=one), traffic, chosen(stage.rng))
+                finally:
+                    for method, taken in seconds_taken(traffic.history).items():
+                        seconds[method] += taken
                 if time.monotonic() + _EPISODE_SECONDS + _JUDGING_SECONDS > ends_at:
                     break
         finally:
             _sum_up(stage.result, results)
-
-
-async def _episode(stage: Stage, number: int) -> None:
-    await endure(stage, traffic_on(stage, f"{number}-"), chosen(stage.rng))
+            stage.result.distributions |= distributed(seconds)
 
 
 def chosen(rng: random.Random) -> Sequence[Fault]:

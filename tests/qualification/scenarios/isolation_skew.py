@@ -97,11 +97,15 @@ class Skew:
             await self._load()
         async with self._noticing("a refresh of the other"):
             refresh = asyncio.create_task(self._big.refresh_semantic_recall("assistant").wait())
-            began = time.monotonic()
-            await self._remember_small()
-            await self._small_is_covered()
-            self.noticed.indexed_after = time.monotonic() - began
-            await asyncio.wait_for(refresh, _WAIT_SECONDS)
+            try:
+                began = time.monotonic()
+                await self._remember_small()
+                await self._small_is_covered()
+                self.noticed.indexed_after = time.monotonic() - began
+                await asyncio.wait_for(refresh, _WAIT_SECONDS)
+            finally:
+                refresh.cancel()
+                await asyncio.wait([refresh])
         async with self._noticing("recalls of the other"):
             await self._storm(seconds)
 
