@@ -120,7 +120,7 @@ def out_of_turn(history: History) -> list[str]:
     """Each caller does one thing at a time, and its records are in the order in which it did them."""
     found = []
     by_caller: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    spanned: list[Call | Recalled] = [*history.calls, *history.recalls]
+    spanned: list[Call | Recalled] = [*history.calls, *history.recalls_alone]
     for one in spanned:
         if one.caller:
             by_caller[one.process, one.caller].append((one.began, one.ended))

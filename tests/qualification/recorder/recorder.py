@@ -216,6 +216,7 @@ class Recorder:
                     max_results=max_results,
                     session_id=session_id,
                     process=self._process,
+                    caller=call.caller,
                     of_call=True,
                 ),
                 answer,

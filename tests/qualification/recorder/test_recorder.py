@@ -150,6 +150,7 @@ async def test_a_recall_is_noted_with_the_revision_it_is_for_or_why_there_is_non
     assert (good.asked_node, good.asked_text) == ("n", digest_of(TEXT))
     assert (failed.reason, failed.outcome) == ("NOT_SERVING", Outcome.UNKNOWN)
     assert recorder.history.answered == [good, admitted]
+    assert admitted.caller == recorder.calls[0].caller
     # What admits is a call, and is in the history as that.
     assert recorder.history.recalls_alone == [good, failed]
     timed = {key: len(samples) for (series, key), samples in timeline.samples.items() if series is _LATENCY}
