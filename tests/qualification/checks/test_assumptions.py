@@ -104,8 +104,8 @@ def test_a_name_of_two_commands_is_found(history: History):
 
 def test_a_caller_that_does_two_things_at_once_is_found(history: History):
     first, second = history.calls
-    admitted = replace(Story().recalled("n", "one"), began=first.began, ended=first.ended, caller="caller", of_call=True)
-    history.recalls = [admitted]
+    recall = replace(Story().recalled("n", "one"), began=first.began, ended=first.ended, caller="caller")
+    history.recalls = [replace(recall, of_call=True)]
     assert assumptions.out_of_turn(history) == []
     history.calls = [replace(first, ended=second.began + 0.25), second]
     assert assumptions.out_of_turn(history) == ["caller began something 0.250 s before it was done with the last"]
