@@ -58,7 +58,8 @@ class CallSettings(_Group):
     """Bounds of calls. A call above one is refused at once, with a reason.
 
     OVERLOADED and RATE_LIMITED name a time to wait, and the clients wait. Streams are watches, snapshots, refreshes,
-    exports and imports; all other calls are unary. A caller is the `name` of a credential.
+    exports and imports; all other calls are unary. A caller is the `name` of a credential. Health and reflection, which
+    need none, are bounded alike and counted apart.
     """
 
     default_deadline_seconds: Seconds = 10.0
