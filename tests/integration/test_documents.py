@@ -146,7 +146,7 @@ def roles() -> dict[str, str]:
     return {"memory_owner": f"owner_{mark}", "memory_server": f"server_{mark}"}
 
 
-async def test_a_server_with_the_rights_of_the_page_does_everything_and_can_delete_nothing(
+async def test_a_server_with_the_rights_of_the_page_does_everything_and_can_delete_no_memory(
     postgres_empty_database: str, start_server: StartServer, roles: dict[str, str]
 ):
     creation, renewal, _ = (_named(block, roles) for block in _blocks(_ROOT / "docs" / "operations.md", "sql"))
