@@ -19,8 +19,8 @@ class Fault(Protocol):
     async def inject(self, cluster: Cluster, rng: random.Random) -> int:
         """Break something, keep it so for as long as the fault is about, and mend it.
 
-        Return how often it struck: processes ended or stopped, connections cut, chunks lost, late or cut off. A fault
-        that struck nothing has shown nothing.
+        Return how often it struck: processes ended or stopped, connections cut, chunks lost, late or cut off, changes
+        lost. A fault that struck nothing has shown nothing.
 
         When it returns, everything that it ended runs again; whether the cluster is healthy is for the caller to see
         (`Cluster.wait_healthy`). It marks itself on the cluster's timeline.

@@ -17,6 +17,8 @@ from tests.processes.polling import wait_until_async
 from tests.processes.proxy import Fate, Way, always
 from tests.qualification.checks import fencing, index, partitions, probes
 from tests.qualification.checks.availability import by_fault
+from tests.qualification.checks.doubts import Span
+from tests.qualification.checks.recall import hits_by_meaning
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.redis import (
@@ -30,7 +32,7 @@ from tests.qualification.observers.leases import LeaseObserver
 from tests.qualification.observers.receipts import Record, Repository, namespace_key
 from tests.qualification.observers.stored_keys import stored_keys
 from tests.qualification.report.timeline import Lane
-from tests.qualification.scenarios.endurance import inject_all, judge
+from tests.qualification.scenarios.endurance import inject_all, judge, judged_all_the_same, spans_of
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace, passages
 from tests.qualification.scenarios.recall_probe import PATIENCE_SECONDS, RecallProbe
 from tests.qualification.scenarios.redis_losses import AmidRefresh, OnRecord, PublicationLost, Witnessed, never_amid
@@ -63,7 +65,6 @@ class RedisFailover:
         "restart with empty memory, and a full outage: fences stay monotonic, regress is detected, recall never serves "
         "a wrong item, rebuild costs zero provider calls"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         cluster = stage.cluster
@@ -84,18 +85,21 @@ class RedisFailover:
             ]
             seed = stage.rng.random().hex()
             async with Traffic(cluster, tenants, seed=seed, kinds=_CALLERS, pause=_PAUSE_SECONDS) as traffic:
-                async with RecallProbe(place) as probe:
+                async with judged_all_the_same(stage, traffic), RecallProbe(place) as probe:
                     await inject_all(stage, traffic, [Witnessed(fault, record) for fault in faults])
                 # Only now: judging takes the processor that recalls need, and would be taken for slowness of theirs.
                 await judge(stage, traffic)
-            by_meaning = [one for one in traffic.history.answered if one.mode_used in ("HYBRID", "SEMANTIC")]
+            spans = spans_of(stage, traffic, {fault.name for fault in faults})
+            by_meaning = hits_by_meaning(traffic.history.answered)
+            amid_faults = sum(_amid(spans, one.began, one.ended) for one in by_meaning)
+            stage.found("recalls by meaning go on while Redis fails", amid_faults, [])
             stage.result.figures["traffic_recalled_by_meaning"] = len(by_meaning)
             places = [place, *(await _places(stage, tenants))]
             stage.found("primaries fail while refreshes run", sum(amid.values()), never_amid(amid))
             _judge_losses(stage, losing)
             await _rebuilt(stage, places)
             await _conclude(stage, observer, record, [*places, unattended])
-        _judge_probes(stage, place, probe.probes)
+        _judge_probes(stage, place, probe.probes, spans)
         stage.result.caveats.append(
             "The sentinels call a primary down after 2 s, which is about half of the time without recall by meaning; "
             "a deployment's own setting comes in its place."
@@ -230,7 +234,12 @@ async def _paid(cluster: Cluster, kept: Record, places: Sequence[IndexedPlace]) 
     return sum(one.work.get("provider_inputs", 0) for one in kept.receipts), sum(cached)
 
 
-def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Probe]) -> None:
+def _amid(spans: Sequence[Span], began: float, ended: float) -> bool:
+    """Whether it happened from its beginning to its end while one of these lasted."""
+    return any(since <= began and ended <= until for since, until in spans)
+
+
+def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Probe], spans: Sequence[Span]) -> None:
     own = {f"node-{number}" for number in range(len(place.remembered))}
     stage.found(
         "recall goes on, by words if need be",
@@ -241,6 +250,9 @@ def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Prob
     )
     stage.found("recall says why it goes without vectors", len(asked), probes.wrongly_refused(asked))
     stage.found("recall finds what it was asked for", len(asked), probes.wrongly_answered(asked, "node-0", own))
+    amid = [one for one in asked if one.is_by_meaning and _amid(spans, one.began, one.ended)]
+    wrong = probes.wrongly_answered(amid, "node-0", own)
+    stage.found("recall by meaning finds what it was asked for while Redis fails", len(amid), wrong)
     began, ended = asked[0].began, asked[-1].ended
     faults = [event for event in stage.timeline.events if event.lane is Lane.FAULT and began <= event.began < ended]
     figures = stage.result.figures
