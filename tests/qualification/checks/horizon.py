@@ -243,6 +243,11 @@ def refreshed_backwards(receipts: Iterable[RefreshReceipt]) -> list[str]:
     return found
 
 
+def never_happened(counts: Mapping[str, int]) -> list[str]:
+    """What hosts were to do, and never did: nothing has been shown of it. By "memory decayed" and the like."""
+    return [f"no {what}" for what, times in counts.items() if not times]
+
+
 def _essence(node: Node) -> tuple[object, ...]:
     """All of a node revision that may not change: what is left out is when it was replaced, which comes later, and
     surroundings, which not every reading carries."""

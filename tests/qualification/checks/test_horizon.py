@@ -316,3 +316,8 @@ def test_receipts_that_go_back_are_found():
     assert horizon.refreshed_backwards(good) == []
     for bad in (receipt(5, 2, 9), receipt(6, 1, 9), receipt(6, 2, 8)):
         assert len(horizon.refreshed_backwards([*good, bad])) == 1
+
+
+def test_what_hosts_never_did_is_found():
+    assert horizon.never_happened({"memory decayed": 2, "memory was retired": 1}) == []
+    assert horizon.never_happened({"memory decayed": 0, "memory was retired": 1}) == ["no memory decayed"]

@@ -19,7 +19,6 @@ class Lane(StrEnum):
     FAULT = "fault"
     PROCESS = "process"
     LEADERSHIP = "leadership"
-    CHECK = "check"
 
 
 class Series(StrEnum):
@@ -31,7 +30,6 @@ class Series(StrEnum):
     INDEX_REVISION = "index_revision"
     FENCE = "fence"
     EMBEDDING_SECONDS = "embedding_seconds"
-    EMBEDDING_TOKENS = "embedding_tokens"
     RESIDENT_BYTES = "resident_bytes"
 
 

@@ -242,13 +242,16 @@ class Life:
             await wait_until_async(
                 lambda: self.clock.provider_asked > asked, _WAIT_SECONDS, what="a refresh waits for the provider"
             )
+            jumped_at = self.clock.now()
             self.clock.move(_JUMP)
         finally:
             self.clock.provider_seconds = 0.0
         self.account.done["jumps under a refresh"] += 1
         await wait_until_async(lambda: covered(self.memory), _WAIT_SECONDS, what="the index covers all after a jump")
         runs = (await self.memory.get_maintenance_health()).runs
-        self.account.done["refreshes fenced"] += sum(run.error.startswith("LEASE_FENCED") for run in runs)
+        self.account.done["refreshes fenced"] += sum(
+            run.error.startswith("LEASE_FENCED") and run.started_at <= jumped_at < run.ended_at for run in runs
+        )
 
     def set_back(self, by: timedelta) -> None:
         """The clock on the wall was wrong, and is set right."""

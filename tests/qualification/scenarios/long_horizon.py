@@ -24,9 +24,7 @@ from tests.processes.polling import wait_until_async
 from tests.qualification.checks import horizon, kernel
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.observers.receipts import Repository
-from tests.qualification.recorder.history import Call, Fate, Outcome, by_command, fate
-from tests.qualification.report.results import Operations
-from tests.qualification.report.timeline import Lane
+from tests.qualification.recorder.operations import operations
 from tests.qualification.scenarios.horizon_life import DAYS, INTERVAL, SILENCE, Ground, Life, covered
 from tests.qualification.scenarios.stage import Stage
 
@@ -93,7 +91,6 @@ class LongHorizon:
         "simulated months by a manual clock: whatever hosts merge, let decay or prune, no ACTIVE node "
         "that they did not name is lost"
     )
-    needs_faults = True
 
     async def run(self, stage: Stage) -> None:
         """Half a year of hosts over a database of its own, then everything is read and judged."""
@@ -115,9 +112,7 @@ class LongHorizon:
             cluster.further_logs.append(life.log)
             async with life:
                 await _live(life)
-                with stage.timeline.span(Lane.CHECK, "reading half a year"):
-                    reading = await _read(life, cluster.canary)
-                await _judge(stage, life, reading)
+                await _judge(stage, life, await _read(life, cluster.canary))
         finally:
             await _forget(cluster, dsn)
             await cluster.postgres.primary.drop_database(database)
@@ -279,6 +274,12 @@ async def _judge(stage: Stage, life: Life, reading: _Reading) -> None:
     stage.found("times of a memory never go back", len(revisions), horizon.gone_back(watched))
     drift = horizon.drifted(account.baseline, await life.recalls())
     stage.found("time alone changes no recall", len(account.baseline), drift)
+    hosts = {
+        "memory was merged into another": notes.merged,
+        "memory decayed": notes.decayed,
+        "memory was retired by its rule": notes.retired_by_rule,
+    }
+    stage.found("hosts consolidate, decay and retire", sum(hosts.values()), horizon.never_happened(hosts))
     await _judge_sessions(stage, life)
     await _judge_refreshes(stage, life)
     _figures(stage, life, reading, ever)
@@ -311,13 +312,16 @@ async def _judge_refreshes(stage: Stage, life: Life) -> None:
     receipts = [receipt async for receipt in life.memory.list_receipts(page_size=200)]
     backwards = horizon.refreshed_backwards(reversed(receipts))
     stage.found("fences and index revisions rise", len(receipts), backwards)
-    stage.result.figures["refreshes_whose_lease_ran_out_in_a_jump"] = life.account.done["refreshes fenced"]
+    fenced = life.account.done["refreshes fenced"]
+    stage.found("the jump fences the refresh under it", fenced, [])
+    stage.result.figures["refreshes_whose_lease_ran_out_in_a_jump"] = fenced
     stage.result.figures["index_publications"] = receipts[0].index_revision if receipts else 0
 
 
 def _figures(stage: Stage, life: Life, reading: _Reading, ever: set[str]) -> None:
     done, statuses = life.account.done, [node.status for node in reading.snapshot]
-    stage.result.operations.add(_operations(life.recorder.calls))
+    # When a change was made tells nothing here: the clock on the wall and the service's are years apart.
+    stage.result.operations.add(operations(life.recorder.history, {}))
     stage.result.faults["kill -9 of a server"] += done["kills"]
     stage.result.faults["restart of a server"] += done["restarts"]
     stage.result.faults["clock jumps by a day under a refresh"] += done["jumps under a refresh"]
@@ -334,20 +338,6 @@ def _figures(stage: Stage, life: Life, reading: _Reading, ever: set[str]) -> Non
         "oldest_repeated_request_days": life.account.oldest_repeat.days,
         "citations_read": len(reading.cited),
     }
-
-
-def _operations(calls: Sequence[Call]) -> Operations:
-    """By the calls alone: their times on the wall and those of the service's clock are years apart."""
-    counted = Operations()
-    for call in calls:
-        counted.attempts[call.method, call.outcome.value] += 1
-        if call.outcome is not Outcome.OK:
-            counted.refusals[call.reason] += 1
-    for attempts in by_command(calls).values():
-        if attempts[0].outcome is Outcome.UNKNOWN:
-            counted.unknown_applied += fate(attempts) is Fate.APPLIED
-            counted.unknown_not_applied += fate(attempts) is not Fate.APPLIED
-    return counted
 
 
 def _lots(mode: str, lots: Mapping[str, Sequence[str]], active: Iterable[Node]) -> list[str]:
