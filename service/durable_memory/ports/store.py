@@ -219,8 +219,8 @@ class Store(Protocol):
     async def page_token_keys(self) -> Sequence[bytes]:
         """The keys of page tokens, 32 random bytes each, at most two: the first signs, and each verifies.
 
-        Where there is none, or the newest is older than six days, another is minted. The one before it signs until every
-        process has had the time to read the new one.
+        Where there is none, or the newest is older than six days, another is minted. The one before it signs until
+        every process has had the time to read the new one.
         """
         ...
 
