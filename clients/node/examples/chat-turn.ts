@@ -1,5 +1,5 @@
 /**
- * One chat turn with memory. Run it against `make run`:
+ * One chat turn with memory. Run it beside `durable-memory serve`:
  *
  *     npm run build:tests && node build/examples/chat-turn.js "I'd rather have tea."
  *

@@ -51,7 +51,12 @@ def _revision_conflict(metadata: Metadata) -> str:
 
 def _revision_not_found(metadata: Metadata) -> str:
     node = metadata.get("node_id")
-    return f"See what there is with `durable-memory show {node} --history` or `durable-memory list`." if node else ""
+    return f"See what there is with `durable-memory list` or `durable-memory show {node} --history`." if node else ""
+
+
+def _invalid_field(metadata: Metadata) -> str:
+    part = metadata.get("field", "").removeprefix("namespace.").removesuffix("_id")
+    return f"Say which one: --{part}." if part in ("tenant", "principal", "scope") else ""
 
 
 def _permission_denied(metadata: Metadata) -> str:
@@ -93,6 +98,7 @@ def _always(text: str) -> Callable[[Metadata], str]:
 
 
 _ADVICE: Final[Mapping[str, Callable[[Metadata], str]]] = {
+    "INVALID_FIELD": _invalid_field,
     "REVISION_CONFLICT": _revision_conflict,
     "PERMISSION_DENIED": _permission_denied,
     "INVALID_TRANSITION": _invalid_transition,

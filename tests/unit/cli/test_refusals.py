@@ -30,6 +30,7 @@ def test_every_reason_can_be_advised_on_without_its_metadata():
         (_error("REVISION_CONFLICT", expected="0", actual="2"), "import"),
         (_error("PERMISSION_DENIED", required_role="activator"), "role activator"),
         (_error("PERMISSION_DENIED", field="namespace.tenant_id"), "--tenant"),
+        (_error("INVALID_FIELD", field="namespace.principal_id"), "--principal"),
         (_error("INVALID_TRANSITION", **{"from": "ARCHIVED", "to": "ARCHIVED"}), "reactivate"),
         (_error("NODE_FROZEN", status="SUPERSEDED"), "final"),
         (_error("OVERLOADED"), "Try again"),

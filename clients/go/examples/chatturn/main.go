@@ -73,7 +73,11 @@ func run(ctx context.Context, said string) error {
 }
 
 func main() {
-	if err := run(context.Background(), strings.Join(os.Args[1:], " ")); err != nil {
+	said := "I'd rather have tea than coffee."
+	if len(os.Args) > 1 {
+		said = strings.Join(os.Args[1:], " ")
+	}
+	if err := run(context.Background(), said); err != nil {
 		log.Fatal(err)
 	}
 }
