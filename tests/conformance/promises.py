@@ -57,6 +57,7 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_a_plan_sees_what_it_names_and_nothing_else",
         "test_equal_contents_are_found_in_byte_order_whatever_their_status",
         "test_evidence_stays_known_after_it_left_the_current_revision",
+        "test_evidence_is_known_of_what_is_found_by_its_content_too",
         "test_events_are_found_by_their_ids",
         "test_the_newest_incarnation_of_a_run_is_the_one_that_opened_last",
         "test_runs_that_opened_together_are_told_apart_by_their_incarnations_bytes",

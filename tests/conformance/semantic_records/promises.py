@@ -48,6 +48,7 @@ PROMISES: Final[Mapping[str, Sequence[str]]] = {
         "test_an_older_receipt_replaces_no_newer_one_and_ends_no_intent",
         "test_an_index_that_counts_from_one_again_has_newer_receipts_under_its_higher_fence",
         "test_a_receipt_that_is_repeated_is_there_once_and_as_it_was_first",
+        "test_the_newest_thousand_receipts_are_kept_of_each_partition",
         "test_receipts_are_listed_newest_first_in_pages",
         "test_a_page_of_receipts_may_start_before_a_position_that_does_not_exist",
         "test_partitions_have_intents_and_receipts_of_their_own",
