@@ -25,8 +25,10 @@ from durable_memory.domain.errors import invalid_field
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.generation import Generation, Partition
 
-RUNS_KEPT: Final = 64
 RECEIPTS_KEPT: Final = 1_000
+"""How many receipts of a partition are kept."""
+
+RUNS_KEPT: Final = 64
 """How many runs of a partition are kept."""
 
 RUN_ERROR_MAX_CHARACTERS: Final = 200
