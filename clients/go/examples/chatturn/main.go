@@ -73,11 +73,7 @@ func run(ctx context.Context, said string) error {
 }
 
 func main() {
-	said := "I'd rather have tea than coffee."
-	if len(os.Args) > 1 {
-		said = strings.Join(os.Args[1:], " ")
-	}
-	if err := run(context.Background(), said); err != nil {
+	if err := run(context.Background(), strings.Join(os.Args[1:], " ")); err != nil {
 		log.Fatal(err)
 	}
 }
