@@ -195,7 +195,7 @@ async def test_a_primary_that_goes_silent_is_left_for_another_way_to_it(
         store = await open_store(
             with_hosts(postgres_database, first.port, second.port),
             head_timeout_seconds=1.0,
-            rollback_timeout_seconds=1.0,
+            rollback_timeout_seconds=0.5,
         )
         await store.transact(NAMESPACE, create("a"))
         first.go_silent()
@@ -239,7 +239,12 @@ async def test_a_database_that_is_away_meets_no_storm_and_its_callers_do_not_wai
     postgres_database: str, postgres: PostgresProcess, way: str, open_store: OpenStore
 ):
     async with TcpProxy(postgres.port) as proxy:
-        store = await open_store(proxy.dsn(postgres_database), connect_timeout_seconds=1.0, head_timeout_seconds=0.5)
+        store = await open_store(
+            proxy.dsn(postgres_database),
+            connect_timeout_seconds=1.0,
+            head_timeout_seconds=0.5,
+            rollback_timeout_seconds=0.3,
+        )
         await store.transact(NAMESPACE, create("a"))
         port = proxy.port
         await proxy.__aexit__(None, None, None)
@@ -284,7 +289,7 @@ async def test_a_database_that_comes_back_is_found_within_half_a_second(
             proxy.dsn(postgres_database),
             connect_timeout_seconds=2.0,
             head_timeout_seconds=0.3,
-            rollback_timeout_seconds=0.3,
+            rollback_timeout_seconds=0.2,
         )
         (proxy.go_silent if way == "silent" else proxy.refuse)()
 

@@ -17,7 +17,9 @@ class PostgresSettings:
     time, with `namespace_queue` calls of each sort waiting behind them. A commit may take `commit_timeout_seconds`,
     and no longer than `commit_grace_seconds` once its caller has gone; after that its outcome counts as unknown.
     `silence_timeout_seconds` is for a connection that does not even bring the server's own timeout;
-    `head_timeout_seconds` is the same for the one query that every recall waits for.
+    `head_timeout_seconds` is the same for the one query that every recall waits for. `rollback_timeout_seconds`, in
+    which a connection has to answer for itself after a call that failed, is shorter than both: after that time the
+    driver ends the connection by itself, and nobody would learn that it was silent.
 
     Of several hosts, the one that was the primary last has `host_patience_seconds` before all are asked, and once one
     takes writes the others have `other_hosts_seconds` to say that they were promoted later. All are asked again every
@@ -47,3 +49,6 @@ class PostgresSettings:
         for item in fields(self):
             if not getattr(self, item.name) > 0:
                 raise ValueError(f"{item.name} is not positive")
+        for longer in ("silence_timeout_seconds", "head_timeout_seconds"):
+            if self.rollback_timeout_seconds >= getattr(self, longer):
+                raise ValueError(f"rollback_timeout_seconds is not shorter than {longer}")
