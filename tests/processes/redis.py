@@ -189,6 +189,17 @@ class RedisProcess(RespProcess):
                 lambda: client.info("replication")["master_link_status"] == "up", 20.0, what="the replica is in step"
             )
 
+    def catch_up(self, primary: "RedisProcess") -> None:
+        """Return when this replica has everything that the primary had at the call.
+
+        WAIT would not do: it waits for the writes of the connection that it is sent on, and for no others.
+        """
+        with primary.client() as theirs, self.client() as own:
+            sent = theirs.info("replication")["master_repl_offset"]
+            wait_until(
+                lambda: own.info("replication")["slave_repl_offset"] >= sent, 20.0, what="the replica has everything"
+            )
+
     def promote(self) -> None:
         """Become a primary with what is here."""
         with self.client() as client:

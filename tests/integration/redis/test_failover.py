@@ -67,16 +67,7 @@ async def _pair(binary) -> AsyncIterator[Pair]:
 
 async def in_step(pair: Pair) -> None:
     """Wait until the replica has everything."""
-
-    def offsets() -> bool:
-        with pair.primary.client() as primary, pair.replica.client() as replica:
-            sent, got = primary.info("replication"), replica.info("replication")
-            return bool(sent["master_repl_offset"] == got["slave_repl_offset"])
-
-    async def have_met() -> bool:
-        return await asyncio.to_thread(offsets)
-
-    await wait_until_async(have_met, what="the replica has everything")
+    await asyncio.to_thread(pair.replica.catch_up, pair.primary)
 
 
 async def hold(opened: Opened, partition: Partition, recorder: FloorRecorder, *, ttl: float = LONG_SECONDS) -> Lease:

@@ -93,7 +93,7 @@ async def test_a_restart_and_a_promotion_begin_another_history(open_index: OpenI
         await wait_until_async(lambda: observer.reigns, what="the primary is watched")
         await grant(opened.leases, partition, owner=fresh("owner"))
         await wait_until_async(lambda: partition.name in observer.latest, what="a grant is seen")
-        await asyncio.to_thread(_in_step, primary, replica)
+        await asyncio.to_thread(replica.catch_up, primary)
         await asyncio.to_thread(primary.kill9)
         replica.promote()
         await wait_until_async(lambda: observer.latest[partition.name].node == "redis-2", what="the next primary")
@@ -106,8 +106,3 @@ async def test_a_restart_and_a_promotion_begin_another_history(open_index: OpenI
     assert first.reign != then.reign
     assert not then.follows
     assert then.highest_fence == 1
-
-
-def _in_step(primary: RedisProcess, replica: RedisProcess) -> None:
-    with primary.client() as client:
-        client.wait(1, 5000)
