@@ -10,6 +10,8 @@ T = TypeVar("T")
 What = str | Callable[[], str]
 
 _INTERVAL_SECONDS = 0.02
+_PATIENCE_SECONDS = 30.0
+"""Of a machine that has other things to do: how soon something happens is not judged here."""
 
 
 class WaitTimeoutError(AssertionError):
@@ -17,7 +19,11 @@ class WaitTimeoutError(AssertionError):
 
 
 def wait_until(
-    condition: Callable[[], T], timeout: float = 10.0, *, what: What = "", interval: float = _INTERVAL_SECONDS
+    condition: Callable[[], T],
+    timeout: float = _PATIENCE_SECONDS,
+    *,
+    what: What = "",
+    interval: float = _INTERVAL_SECONDS,
 ) -> T:
     """Poll ``condition`` until it is truthy and return its value; ``timeout`` and ``interval`` are in seconds.
 
@@ -41,7 +47,11 @@ async def wait_until_async(
     condition: Callable[[], T], timeout: float = ..., *, what: What = ..., interval: float = ...
 ) -> T: ...
 async def wait_until_async(
-    condition: Callable[[], Any], timeout: float = 10.0, *, what: What = "", interval: float = _INTERVAL_SECONDS
+    condition: Callable[[], Any],
+    timeout: float = _PATIENCE_SECONDS,
+    *,
+    what: What = "",
+    interval: float = _INTERVAL_SECONDS,
 ) -> Any:
     """Like :func:`wait_until` without blocking the event loop; the condition may be a coroutine function."""
     deadline = time.monotonic() + timeout

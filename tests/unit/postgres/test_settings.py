@@ -1,6 +1,7 @@
 """Bounds that contradict each other are refused where they are written."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ def test_a_bound_is_positive():
 
 @pytest.mark.parametrize("longer", ["silence_timeout_seconds", "head_timeout_seconds"])
 def test_a_connection_answers_for_itself_before_the_driver_ends_it(longer: str):
-    replace(PostgresSettings(rollback_timeout_seconds=0.9), **{longer: 1.0})
+    one_second: dict[str, Any] = {longer: 1.0}
+    replace(PostgresSettings(rollback_timeout_seconds=0.9), **one_second)
     with pytest.raises(ValueError, match=rf"^rollback_timeout_seconds is not shorter than {longer}$"):
-        replace(PostgresSettings(rollback_timeout_seconds=1.0), **{longer: 1.0})
+        replace(PostgresSettings(rollback_timeout_seconds=1.0), **one_second)
