@@ -26,6 +26,7 @@ from durable_memory.domain.errors import DomainError, Reason, not_serving
 from durable_memory.domain.session import NO_PROVIDER
 from durable_memory.embedding import why_lexical
 from durable_memory.observation import observe
+from durable_memory.page_token_keys import PageTokenKeys
 from durable_memory.ports.embedder import Embedder
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import Store
@@ -117,6 +118,7 @@ class Application:
         self._services = services
         self._server = server
         self._page_tokens = page_tokens
+        self._page_token_keys = PageTokenKeys(store, page_tokens)
         self._telemetry = telemetry
         self._access = access
         self._gauges = gauges
@@ -219,7 +221,7 @@ class Application:
     async def _open(self) -> None:
         try:
             await self._store.open()
-            self._page_tokens.use_keys(await self._store.page_token_keys())
+            await self._page_token_keys.load()
             await self._services.start()
         except BaseException:
             await self._store.close()
@@ -232,6 +234,8 @@ class Application:
             self._server.report_semantic(serving=await self._semantic_serving(health))
             watch = self._watch_semantic_recall(health)
             self._supervisors.append(asyncio.create_task(watch, name="durable-memory-semantic-health"))
+        keep = self._page_token_keys.keep()
+        self._supervisors.append(asyncio.create_task(keep, name="durable-memory-page-token-keys"))
         self._server.ready()
         self._ready.set()
         _log.info("ready", address=self.address, store=str(self._settings.store), version=__version__)
@@ -305,8 +309,6 @@ class Application:
     async def _store_answers(self) -> bool:
         try:
             await self._store.check()
-            # Replaced now and then, by whichever replica finds that due; a probe is when the others notice.
-            self._page_tokens.use_keys(await self._store.page_token_keys())
         except DomainError:
             return False
         except Exception as error:  # noqa: BLE001 - as above; whatever it is, the store did not answer

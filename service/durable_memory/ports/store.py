@@ -217,11 +217,15 @@ class Store(Protocol):
         ...
 
     async def page_token_keys(self) -> Sequence[bytes]:
-        """The keys of page tokens, 32 random bytes each, at most two: the first signs, and each verifies.
+        """The keys of page tokens, 32 random bytes each, one or two: the first signs, and each verifies.
 
-        Where there is none, or the newest is older than six days, another is minted. The one before it signs until
-        every process has had the time to read the new one.
+        One that is new signs after five minutes, and the one before it until then: whoever reads them every minute
+        knows each key before a token comes that is signed with it. Where there is none one is minted.
         """
+        ...
+
+    async def renew_page_token_keys(self) -> None:
+        """Mint another where the newest is older than six days, and forget all but the two newest."""
         ...
 
     # Writing

@@ -47,6 +47,9 @@ class MemoryStore:
         self.require_serving()
         return (self._page_token_key,)
 
+    async def renew_page_token_keys(self) -> None:
+        self.require_serving()  # none lives for six days
+
     # Writing
 
     async def transact(self, namespace: Namespace, plan: Plan) -> Outcome:

@@ -94,15 +94,19 @@ class PostgresStore(Reading):
 
     async def page_token_keys(self) -> Sequence[bytes]:
         keys = await self.fetch("page_token_keys")
-        if all(row["due"] for row in keys):
+        if not keys:
+            await self.renew_page_token_keys()
+            keys = await self.fetch("page_token_keys")
+        return [row["secret"] for row in keys]
+
+    async def renew_page_token_keys(self) -> None:
+        if all(row["due"] for row in await self.fetch("page_token_keys")):
             with domain_errors():
                 async with write_transaction(self._writers, self._stall, self._settings) as transaction:
                     await transaction.execute("lock_page_token_keys")
                     await transaction.execute("mint_page_token_key", bytes.fromhex(self._ids.random_hex(32)))
                     await transaction.execute("forget_page_token_keys")
-                    keys = await transaction.fetch("page_token_keys")
                     await transaction.commit()
-        return [row["secret"] for row in keys]
 
     # Writing
 

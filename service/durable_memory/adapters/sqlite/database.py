@@ -32,8 +32,12 @@ T = TypeVar("T")
 def renew_page_token_keys(writer: sqlite3.Connection, ids: Ids) -> None:
     """Mint a key when one is due, and forget what no token is signed with any more."""
     if all(row["due"] for row in fetch(writer, "page_token_keys", {})):
-        run(writer, "add_page_token_key", {"key": bytes.fromhex(ids.random_hex(32))})
+        _mint_page_token_key(writer, ids)
         run(writer, "forget_page_token_keys", {})
+
+
+def _mint_page_token_key(writer: sqlite3.Connection, ids: Ids) -> None:
+    run(writer, "add_page_token_key", {"key": bytes.fromhex(ids.random_hex(32))})
 
 
 class Database:
@@ -111,7 +115,8 @@ class Database:
         migrate(self.writer)
         self.writer.execute(SQL["begin_write"])
         run(self.writer, "add_store", {"history_id": self._ids.random_hex(16)})
-        renew_page_token_keys(self.writer, self._ids)
+        if not fetch(self.writer, "page_token_keys", {}):
+            _mint_page_token_key(self.writer, self._ids)
         self.writer.commit()
         (store,) = fetch(self.writer, "ping", {})
         self.history_id = store["history_id"]

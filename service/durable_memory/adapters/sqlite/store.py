@@ -76,11 +76,11 @@ class SqliteStore:
             raise dependency_unavailable("the store stopped writing after a failed commit; restart it")
 
     async def page_token_keys(self) -> Sequence[bytes]:
-        rows = await self._in_reader(_page_token_keys)
-        if all(row["due"] for row in rows):
+        return [row["key"] for row in await self._in_reader(_page_token_keys)]
+
+    async def renew_page_token_keys(self) -> None:
+        if all(row["due"] for row in await self._in_reader(_page_token_keys)):
             await self.write_beside(partial(renew_page_token_keys, ids=self._ids))
-            rows = await self._in_reader(_page_token_keys)
-        return [row["key"] for row in rows]
 
     def publish_address(self, address: str) -> None:
         """Tell whoever asks `live_server_address` for this file where it is served."""
