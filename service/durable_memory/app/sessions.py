@@ -181,7 +181,7 @@ class SessionService:
         """Open a session, or get the one that an equal request opened.
 
         In mode AUTO it is bound to no generation where nobody has ever heard of the provider what it makes, and stays
-        so: its recalls say it, and the log does whenever it is opened.
+        so: its recalls say it, and the log does when it is opened first.
 
         Raises: BINDING_DRIFT (fields) if the id is bound otherwise, SESSION_CLOSED if it is closed.
         """
