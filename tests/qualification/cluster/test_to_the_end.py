@@ -14,7 +14,7 @@ async def test_a_cancellation_waits_for_the_end_also_the_second_time():
 
     def start() -> None:
         begun.set()
-        may_end.wait(10)
+        may_end.wait(100)
         ended.set()
 
     task = asyncio.create_task(in_thread_to_the_end(start))

@@ -21,7 +21,7 @@ async def test_it_ends_although_its_driver_swallows_cancellations(monkeypatch: p
             swallowed.set()
 
     monkeypatch.setattr(LeaseObserver, "_connected", swallows)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async with LeaseObserver({"redis-1": 1}, Timeline()):
             await connected.wait()
     assert swallowed.is_set()

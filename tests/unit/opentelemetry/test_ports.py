@@ -68,9 +68,9 @@ async def test_an_embedders_answers_pass_and_its_failures_are_counted_by_reason(
 
 async def test_leases_are_counted_by_what_became_of_them(measured, observed, clock):
     leases = observed(ObservedLeaseStore, MemoryLeaseStore(clock))
-    lease = await leases.acquire("p", "one", ttl_seconds=10, floor=0, nonce="1")
+    lease = await leases.acquire("p", "one", ttl_seconds=600, floor=0, nonce="1")
     with pytest.raises(DomainError):
-        await leases.acquire("p", "two", ttl_seconds=10, floor=0, nonce="2")
+        await leases.acquire("p", "two", ttl_seconds=600, floor=0, nonce="2")
     await leases.renew(lease)
     assert (await leases.inspect("p")).owner == "one"
     await leases.release(lease)
@@ -95,10 +95,10 @@ async def test_publications_are_counted_by_outcome_and_staged_bytes_are_added_up
     assert index.consistency is Consistency.INDEX_REVISION_CAS
     await index.open()
     await index.check()
-    lease = await leases.acquire(partition.name, "one", ttl_seconds=10, floor=0, nonce="1")
+    lease = await leases.acquire(partition.name, "one", ttl_seconds=600, floor=0, nonce="1")
     encoded = encoded_segment(["node-of-somebody"])
-    await index.stage(partition, "s1", encoded, ttl_seconds=10)
-    await index.keep_staged(partition, {"s1"}, ttl_seconds=10)
+    await index.stage(partition, "s1", encoded, ttl_seconds=600)
+    await index.keep_staged(partition, {"s1"}, ttl_seconds=600)
     published = publication(partition, lease, entry_of(encoded, "s1", 1))
     manifest = await index.publish(published)
     with pytest.raises(DomainError) as refused:
