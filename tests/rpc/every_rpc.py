@@ -93,9 +93,9 @@ async def populate(stubs: Any, where: namespace_pb2.NamespaceRef) -> Known:
         refresh = semantic_service_pb2.RefreshSemanticRecallRequest(
             **call(session_id="theirs", requirement=_REQUIREMENT)
         )
-        async for _ in stubs.semantic.RefreshSemanticRecall(refresh, timeout=20):
+        async for _ in stubs.semantic.RefreshSemanticRecall(refresh, timeout=60):
             pass
-    stream = stubs.transfer.ExportNamespace(transfer_service_pb2.ExportNamespaceRequest(namespace=where), timeout=20)
+    stream = stubs.transfer.ExportNamespace(transfer_service_pb2.ExportNamespaceRequest(namespace=where), timeout=60)
     return Known(
         active=remembered.citation,
         candidate=proposed.results[0].citation,

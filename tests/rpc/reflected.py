@@ -9,7 +9,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from tests.rpc.conftest import token_of
+from tests.rpc.conftest import CALL_SECONDS, token_of
 
 PACKAGE = "durablememory.v1."
 
@@ -42,10 +42,14 @@ class ReflectedRpc:
             "response_deserializer": self.response_class.FromString,
         }
         if self.client_streaming:
-            return [await channel.stream_unary(path, **serializers)(iter([request]), metadata=metadata, timeout=20)]
+            return [
+                await channel.stream_unary(path, **serializers)(
+                    iter([request]), metadata=metadata, timeout=CALL_SECONDS
+                )
+            ]
         if not self.server_streaming:
-            return [await channel.unary_unary(path, **serializers)(request, metadata=metadata, timeout=20)]
-        stream = channel.unary_stream(path, **serializers)(request, metadata=metadata, timeout=20)
+            return [await channel.unary_unary(path, **serializers)(request, metadata=metadata, timeout=CALL_SECONDS)]
+        stream = channel.unary_stream(path, **serializers)(request, metadata=metadata, timeout=CALL_SECONDS)
         responses = []
         async for response in stream:
             responses.append(response)
@@ -71,7 +75,7 @@ async def reflected_rpcs(channel: grpc.aio.Channel) -> list[ReflectedRpc]:
 
 
 async def _ask(stub: Any, request: Any) -> list[Any]:
-    return [answer async for answer in stub.ServerReflectionInfo(iter([request]), timeout=20)]
+    return [answer async for answer in stub.ServerReflectionInfo(iter([request]), timeout=CALL_SECONDS)]
 
 
 def _rpc(service: str, method: descriptor_pb2.MethodDescriptorProto) -> ReflectedRpc:

@@ -30,9 +30,9 @@ WATCH = "/durablememory.v1.RepositoryService/WatchNamespace"
 IMPORT = "/durablememory.v1.TransferService/ImportNamespace"
 
 _CALLS: dict[str, Any] = {
-    "default_deadline_seconds": 20.0,
-    "maximum_deadline_seconds": 20.0,
-    "maximum_upload_seconds": 20.0,
+    "default_deadline_seconds": 60.0,
+    "maximum_deadline_seconds": 60.0,
+    "maximum_upload_seconds": 60.0,
     "max_calls": 64,
     "max_calls_per_caller": 64,
     "max_streams": 64,
@@ -147,7 +147,7 @@ class ScriptedServer:
     def raw(self, request: bytes = b"", *, method: str = GET_SESSION, **options: Any) -> Any:
         """Call a unary RPC with bytes; the answer is bytes."""
         call: Any = self.channel.unary_unary(method)
-        return call(request, **{"timeout": 20.0, **options})
+        return call(request, **{"timeout": 60.0, **options})
 
     def snapshot(self, **options: Any) -> Any:
         return self._streaming(SNAPSHOT, repository_service_pb2.SnapshotResponse, **options)
@@ -157,7 +157,7 @@ class ScriptedServer:
 
     def import_raw(self, *requests: bytes) -> Any:
         call: Any = self.channel.stream_unary(IMPORT)
-        return call(iter(requests), timeout=20.0)
+        return call(iter(requests), timeout=60.0)
 
     def _streaming(self, method: str, response: Any, **options: Any) -> Any:
         call: Any = self.channel.unary_stream(method, response_deserializer=response.FromString)

@@ -1,6 +1,5 @@
 """What a careless or hostile client may send: refused with the right reason and nothing changed, or plain text."""
 
-import asyncio
 import itertools
 import string
 
@@ -8,6 +7,7 @@ import pytest
 
 from durable_memory.domain.errors import Reason
 from durable_memory.domain.lexical.profiles import BM25F_PROFILE, COVERAGE_PROFILE
+from durable_memory.domain.lexical.query import QUERY_MAX_TERMS
 from durable_memory.domain.limits import QUERY_MAX_BYTES
 from durablememory.v1 import candidate_service_pb2 as candidate_pb
 from durablememory.v1 import memory_service_pb2 as memory_pb
@@ -21,7 +21,6 @@ from tests.rpc.reflected import reflected_rpcs
 from tests.rpc.refusals import refused
 
 NAN, INFINITY = float("nan"), float("inf")
-IN_TIME_SECONDS = 10.0
 PLAIN_TEXT = [
     "install.sh | bash",
     "@foo:{bar}",
@@ -334,7 +333,10 @@ async def test_text_that_looks_like_a_command_is_remembered_and_found_as_text(st
 
 
 @pytest.mark.parametrize("profile", [BM25F_PROFILE, COVERAGE_PROFILE])
-async def test_a_query_of_58_000_words_and_more_is_answered_in_time(stubs, profile):
+async def test_a_query_of_58_000_words_and_more_is_answered_by_few_of_them(stubs, profile):
+    await stubs.sessions.OpenSession(
+        session_pb.OpenSessionRequest(**call(session_id="s", policy={"lexical_profile": profile}))
+    )
     citation = await remember(stubs, "the word in question is needle")
     four_letters = ("".join(word) for word in itertools.product(string.ascii_lowercase, repeat=4))
     distinct = " ".join(itertools.islice(four_letters, 58_000))
@@ -346,10 +348,15 @@ async def test_a_query_of_58_000_words_and_more_is_answered_in_time(stubs, profi
             namespace=namespace(), query=query, policy={"lexical_profile": profile}
         )
 
-        async with asyncio.timeout(IN_TIME_SECONDS):
-            answer = await stubs.recall.PreviewRecall(request)
+        answer = await stubs.recall.PreviewRecall(request)
+        explained = await stubs.recall.ExplainRecall(
+            recall_pb.ExplainRecallRequest(namespace=namespace(), session_id="s", node_id=citation.node_id, query=query)
+        )
 
         assert [hit.citation for hit in answer.result.hits] == [citation]
+        terms = [term.term for term in explained.explanation.terms]
+        assert "needl" in "".join(terms)
+        assert len(terms) <= QUERY_MAX_TERMS
 
 
 async def test_content_at_its_very_bound_is_kept_whole(stubs):

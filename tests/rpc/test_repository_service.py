@@ -367,7 +367,7 @@ async def test_a_snapshot_has_header_nodes_and_footer(stubs):
     await apply(stubs, create("b", status=ACTIVE), create("a"))
 
     async def snapshot(**fields):
-        stream = stubs.repository.Snapshot(pb.SnapshotRequest(namespace=namespace(), **fields), timeout=20)
+        stream = stubs.repository.Snapshot(pb.SnapshotRequest(namespace=namespace(), **fields), timeout=60)
         return [message async for message in stream]
 
     whole = await snapshot()
@@ -468,7 +468,7 @@ async def test_a_snapshot_over_its_budget_fails_instead_of_leaving_something_out
     await apply(stubs, create("a"), create("b"))
 
     async with refused(Reason.SNAPSHOT_TOO_LARGE, max_nodes=1):
-        async for message in stubs.repository.Snapshot(pb.SnapshotRequest(namespace=namespace()), timeout=20):
+        async for message in stubs.repository.Snapshot(pb.SnapshotRequest(namespace=namespace()), timeout=60):
             assert message.WhichOneof("message") != "footer"
 
 

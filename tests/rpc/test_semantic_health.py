@@ -26,7 +26,7 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SEMANTIC = "durablememory.v1.SemanticService"
 RECALL = "durablememory.v1.RecallService"
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -44,15 +44,28 @@ def index_server():
 
 @pytest.fixture
 def serve(serve_application, provider, index_server, monkeypatch):
-    """Start a server in front of both, which looks at its health often and leaves a failing provider alone briefly."""
+    """Start a server in front of both, which looks at its health often and leaves a failing provider alone briefly.
+
+    `probe_timeout`: seconds after which an index server is taken to stand still.
+    """
     impatient = partial(CircuitBreaker, open_seconds=0.1, max_open_seconds=0.1)
     monkeypatch.setattr("durable_memory.adapters.openai.embedder.CircuitBreaker", impatient)
 
-    async def serve():
+    async def serve(probe_timeout=_SECONDS):
         return await serve_application(
-            embedding={"provider": "openai", "base_url": provider.base_url, "model": "fixture", "attempts": 1},
-            vectors={"redis_url": index_server.url, "poll_interval_seconds": 3_600},
-            health={"probe_interval_seconds": 0.05, "probe_timeout_seconds": 0.5},
+            embedding={
+                "provider": "openai",
+                "base_url": provider.base_url,
+                "model": "fixture",
+                "attempts": 1,
+                "query_timeout_seconds": _SECONDS,
+            },
+            vectors={
+                "redis_url": index_server.url,
+                "poll_interval_seconds": 3_600,
+                "search_budget_seconds": _SECONDS,
+            },
+            health={"probe_interval_seconds": 0.05, "probe_timeout_seconds": probe_timeout},
         )
 
     return serve
@@ -61,7 +74,11 @@ def serve(serve_application, provider, index_server, monkeypatch):
 @pytest.fixture
 async def stubs(serve):
     """Of a server with an open session and an indexed memory."""
-    stubs = await (await serve()).stubs()
+    return await with_an_index(await serve())
+
+
+async def with_an_index(served):
+    stubs = await served.stubs()
     await stubs.sessions.OpenSession(session_pb.OpenSessionRequest(**call(session_id="assistant")))
     await remember(stubs, "The user drinks tea.", node_id="tea")
     await refresh(stubs)
@@ -145,7 +162,8 @@ async def test_an_index_server_that_would_evict_what_was_published_is_not_served
     await becomes(stubs, SERVING)
 
 
-async def test_an_index_server_that_stands_still_is_said_and_holds_nothing_up(stubs, index_server):
+async def test_an_index_server_that_stands_still_is_said_and_holds_nothing_up(serve, index_server):
+    stubs = await with_an_index(await serve(probe_timeout=0.5))
     index_server.stop_answering()
     try:
         await becomes(stubs, NOT_SERVING)

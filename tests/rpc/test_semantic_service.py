@@ -7,6 +7,7 @@ from datetime import timedelta
 import grpc
 import pytest
 
+from durable_memory.app.semantic import lease_holder
 from durable_memory.app.semantic.maintenance import MaintenancePhase
 from durable_memory.domain.errors import Reason
 from durable_memory.domain.semantic.refusals import lease_fenced
@@ -46,7 +47,7 @@ async def stubs(request, serve_application, parts):
 
 def refreshing(stubs, **fields):
     asked = {"session_id": "assistant", "requirement": CAS, **fields}
-    return stubs.semantic.RefreshSemanticRecall(pb.RefreshSemanticRecallRequest(**call(**asked)), timeout=20)
+    return stubs.semantic.RefreshSemanticRecall(pb.RefreshSemanticRecallRequest(**call(**asked)), timeout=60)
 
 
 async def refresh(stubs, **fields):
@@ -162,7 +163,7 @@ async def test_a_revised_memory_is_not_covered_until_the_next_refresh_replaces_i
 
 async def test_an_index_that_lost_its_writes_is_regressed_and_is_built_again_without_the_provider(stubs, parts):
     await refresh(stubs)
-    lease = await parts.leases.acquire(parts.partition().name, "vandal", ttl_seconds=9.0, floor=5, nonce="n")
+    lease = await parts.leases.acquire(parts.partition().name, "vandal", ttl_seconds=600.0, floor=5, nonce="n")
     await parts.index.clear(parts.partition(), lease)
     await parts.leases.release(lease)
 
@@ -288,10 +289,11 @@ async def test_a_caller_that_leaves_ends_the_refresh_and_leaves_the_index_as_it_
 
 async def test_a_lost_lease_ends_the_work_and_the_caller_is_told(stubs, parts, monkeypatch):
     async def renew(self, lease):
+        await parts.embedder.waiting.wait()
         raise lease_fenced(lease.fence, lease.fence + 1)
 
     monkeypatch.setattr(type(parts.leases), "renew", renew)
-    monkeypatch.setattr(parts.holder, "ttl_seconds", 1.0)
+    monkeypatch.setattr(lease_holder, "_RENEWALS_PER_TTL", 300)  # so that the first of them is soon
     parts.embedder.gate.clear()
 
     async with refused(Reason.LEASE_FENCED, fence=1, highest_fence=2):

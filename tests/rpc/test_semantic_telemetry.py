@@ -40,7 +40,7 @@ _ATTRIBUTES = {
 }
 """None of them can take a value that a caller chooses."""
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -105,8 +105,9 @@ async def server(serve_application, provider, measured):
             "model": "fixture",
             "attempts": 1,
             "api_key": _KEY,
+            "query_timeout_seconds": _SECONDS,
         },
-        vectors={"poll_interval_seconds": 3_600},
+        vectors={"poll_interval_seconds": 3_600, "search_budget_seconds": _SECONDS},
         health={"probe_interval_seconds": 0.05},
     )
     stubs = await app.stubs()

@@ -90,9 +90,12 @@ async def test_no_caller_may_wait_longer_than_the_maximum():
 
 async def test_the_deadline_of_a_caller_ends_the_work_on_the_server():
     async with ScriptedServer() as server:
-        gate = _gated(server)
-        error = await _failure(server.raw(timeout=0.1))
-        assert error.code() is StatusCode.DEADLINE_EXCEEDED
+        for seconds in (0.1, 1.0, 10.0):
+            gate = _gated(server)
+            error = await _failure(server.raw(timeout=seconds))
+            assert error.code() is StatusCode.DEADLINE_EXCEEDED
+            if gate.running or gate.cancelled:
+                break  # otherwise it had no time to arrive
         await wait_until_async(gate.is_cancelled, what="the server gave up too")
 
 
@@ -150,7 +153,7 @@ async def test_a_stream_whose_reader_is_slow_and_goes_away_is_closed_at_once():
         responses = server.snapshot()
         await responses.read()
         responses.cancel()
-        await asyncio.wait_for(closed.wait(), 10.0)
+        await wait_until_async(closed.is_set, what="the stream is closed")
 
 
 async def test_calls_above_the_servers_bound_are_refused_wave_after_wave():

@@ -64,7 +64,7 @@ async def test_a_stream_fails_with_a_reason_after_what_it_has_sent(call):
 
     async with ScriptedServer() as server:
         server.script.stream = stream
-        responses = getattr(server, call)(timeout=20.0)
+        responses = getattr(server, call)(timeout=60.0)
         assert await responses.read() is not grpc.aio.EOF
         with pytest.raises(grpc.aio.AioRpcError) as failed:
             await responses.read()

@@ -62,14 +62,14 @@ def test_a_server_tells_people_in_one_line_and_programs_in_json_and_ends_well_wh
 
 
 def test_a_watcher_does_not_hold_up_the_end_and_is_told_to_go_elsewhere(start_server):
-    server = start_server("memory:")
+    server = start_server("memory:", env={f"{PREFIX}DRAIN_GRACE_SECONDS": "3600"})
     with grpc.insecure_channel(server.address, options=(("grpc.enable_http_proxy", 0),)) as channel:
         stub = repository_service_pb2_grpc.RepositoryServiceStub(channel)
         watch = stub.WatchNamespace(
             repository_pb.WatchNamespaceRequest(namespace=namespace(), after_namespace_revision=0)
         )
         watch.initial_metadata()
-        assert server.terminate(timeout=10.0) == 0  # the grace is twenty seconds
+        assert server.terminate(timeout=60.0) == 0  # less than the grace: the watcher was not waited for
         with pytest.raises(grpc.RpcError) as failed:
             list(watch)
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -189,7 +189,7 @@ def test_a_server_with_tls_is_reached_by_those_who_trust_it(tmp_path, environmen
         options = (("grpc.enable_http_proxy", 0),)
         with grpc.secure_channel(f"localhost:{port}", credentials, options) as channel:
             stub = repository_service_pb2_grpc.RepositoryServiceStub(channel)
-            answer = stub.GetChangeToken(repository_pb.GetChangeTokenRequest(namespace=namespace()), timeout=20.0)
+            answer = stub.GetChangeToken(repository_pb.GetChangeTokenRequest(namespace=namespace()), timeout=60.0)
         assert answer.change_token.namespace_revision == 0
         found = subprocess.run(
             [sys.executable, "-m", "durable_memory", "info", "--store", store],

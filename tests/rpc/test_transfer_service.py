@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from durable_memory.domain.errors import Reason
+from durable_memory.rpc import transfer_servicer
 from durablememory.v1 import change_set_pb2, transfer_pb2
 from durablememory.v1 import memory_service_pb2 as memory_pb
 from durablememory.v1 import recall_service_pb2 as recall_pb
@@ -13,7 +14,7 @@ from durablememory.v1 import session_service_pb2 as session_pb
 from durablememory.v1 import transfer_service_pb2 as pb
 from tests.processes.polling import wait_until_async
 from tests.rpc.messages import call, change_token, draft, namespace, ref, remember, request_id, turn
-from tests.rpc.refusals import answer_or_error, error_info, refused
+from tests.rpc.refusals import refused
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def target(serve_application):
 
 
 async def export(stubs, where=None):
-    stream = stubs.transfer.ExportNamespace(pb.ExportNamespaceRequest(namespace=where or namespace()), timeout=20)
+    stream = stubs.transfer.ExportNamespace(pb.ExportNamespaceRequest(namespace=where or namespace()), timeout=60)
     return [record async for message in stream for record in message.records]
 
 
@@ -252,22 +253,25 @@ async def test_imports_at_once_hold_no_more_than_one_may(source, target, monkeyp
     records = await export(source)
     size = sum(record.ByteSize() for record in records) + 500
     monkeypatch.setattr("durable_memory.rpc.transfer_servicer.IMPORT_MAX_BYTES", size)
-    sent, go_on = asyncio.Event(), asyncio.Event()
+    go_on = asyncio.Event()
+    take, taken = transfer_servicer._take, []
+
+    def noted(part, *held):
+        take(part, *held)
+        taken.append(part)
+
+    monkeypatch.setattr(transfer_servicer, "_take", noted)
 
     async def slow():
         yield pb.ImportNamespaceRequest(namespace=namespace(), request_id="slow", records=records[:-1])
-        sent.set()
         await go_on.wait()
         yield pb.ImportNamespaceRequest(records=records[-1:])
 
     first = asyncio.ensure_future(target.transfer.ImportNamespace(slow()))
-    await sent.wait()
-
-    async def is_refused():
-        outcome = await answer_or_error(import_(target, records[:-1]))
-        return error_info(outcome).reason == "ERROR_REASON_OVERLOADED"
-
-    await wait_until_async(is_refused, what="the first is held")
+    # By what it took, and not by a try: that could be the one that is held, and this one refused.
+    await wait_until_async(lambda: taken, what="the first is held")
+    async with refused(Reason.OVERLOADED, limit=size):
+        await import_(target, records[:-1])
     go_on.set()
     assert (await first).counts == records[-1].footer.counts
     async with refused(Reason.REVISION_CONFLICT):  # there is room again
