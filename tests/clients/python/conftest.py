@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from durable_memory_client import MemoryClient
+from durable_memory_client import MemoryClient, call_policy
+from durable_memory_client.aio import calls
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from tests.clients.python.fake_service import FakeService
 
@@ -13,6 +14,34 @@ from tests.clients.python.fake_service import FakeService
 def no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ADDRESS", "TOKEN", "TENANT", "PRINCIPAL", "SCOPE"):
         monkeypatch.delenv(f"DURABLE_MEMORY_{name}", raising=False)
+
+
+class StandingClock:
+    """The client's time, which passes only where it waits for its next attempt, and then at once.
+
+    So that what is left for an attempt does not hang on how fast the ones before it were.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.waits: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    """Stands in for the clock of the asynchronous client."""
+    clock = StandingClock()
+    for module in (call_policy, calls):
+        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(calls, "sleep", clock.sleep)
+    return clock
 
 
 @pytest.fixture

@@ -50,7 +50,15 @@ class Forever:
         self.left = threading.Event()
 
 
-Answer = Message | bytes | Refusal | Forever
+class Held:
+    """Keeps a call open until `let_go` is set, and then answers."""
+
+    def __init__(self, answer: Message) -> None:
+        self.let_go = threading.Event()
+        self.answer = answer
+
+
+Answer = Message | bytes | Refusal | Forever | Held
 """`bytes` are sent as they are, in place of a message."""
 
 
@@ -156,6 +164,9 @@ def _settle(answer: Answer, context: grpc.ServicerContext) -> Message | bytes | 
             left.wait()
         answer.left.set()
         return None
+    if isinstance(answer, Held):
+        answer.let_go.wait()
+        return answer.answer
     assert isinstance(answer, Message | bytes)
     return answer
 

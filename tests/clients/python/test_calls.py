@@ -1,6 +1,7 @@
 """What the client does by itself: request ids, deadlines, repetitions, and what an error then says."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,11 +12,13 @@ import grpc
 import pytest
 
 from durable_memory_client import MemoryClient, MemoryServiceError, MemoryUnavailableError, Reason, errors
+from durable_memory_client import call_policy as call_policies
 from durable_memory_client import identity as identities
 from durable_memory_client.call_policy import RetryPolicy, call_policy
 from durable_memory_client.identity import host_instance, new_request_id
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durablememory.v1 import memory_service_pb2, repository_service_pb2
+from tests.clients.python.conftest import StandingClock
 from tests.clients.python.fake_service import FakeService, Forever, Refusal
 from tests.clients.python.messages import citation, token
 from tests.processes.free_port import free_port
@@ -98,15 +101,21 @@ async def test_an_outage_is_given_up_after_the_attempts_of_the_policy(service: F
     assert len(service.calls(REMEMBER)) == policy.max_attempts == caught.value.attempts
 
 
-async def test_a_load_limit_is_respected_until_the_deadline(service: FakeService, memory: MemoryClient):
-    service.will_answer(REMEMBER, OVERLOADED)
+async def test_a_load_limit_is_respected_until_the_deadline(
+    service: FakeService, memory: MemoryClient, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(call_policies, "_spread", lambda seconds: seconds)
+    monkeypatch.setattr(call_policies, "_RETRY_INFO_MAX_SECONDS", 100.0)
+    service.will_answer(REMEMBER, Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_after_ms=64_000))
 
     with pytest.raises(errors.OverloadedError) as caught:
-        await memory.remember("The user prefers tea.", timeout=0.5)
+        await memory.remember("The user prefers tea.", timeout=700.0)
 
-    assert caught.value.retry_after == 0.01
-    # 10 ms, growing by half each time: far fewer than 50, and more than a policy for outages would make.
-    assert 2 <= len(service.calls(REMEMBER)) <= 12
+    assert caught.value.retry_after == 64.0
+    # Growing by half each time up to the bound, for as long as one more has its place before the deadline: oftener than
+    # a policy for outages would.
+    assert clock.waits == [64.0, 96.0, 100.0, 100.0, 100.0, 100.0, 100.0]
+    assert len(service.calls(REMEMBER)) == len(clock.waits) + 1
 
 
 def test_a_wait_is_bounded_however_often_a_call_was_tried():
@@ -118,39 +127,46 @@ def test_a_wait_is_bounded_however_often_a_call_was_tried():
 
 
 async def test_the_deadline_is_of_all_attempts_together(
-    service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+    service: FakeService, memory: MemoryClient, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.2)
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 20.0)
     service.will_answer(REMEMBER, LOST, LOST, REMEMBERED)
 
-    await memory.remember("The user prefers tea.", timeout=5.0)
+    await memory.remember("The user prefers tea.", timeout=100.0)
 
-    first, _, third = (asked.seconds_left or 0.0 for asked in service.calls(REMEMBER))
-    # Two waits of 0.2 s lie between; the header that carries a deadline is rounded.
-    assert third < first - 0.3
-    assert first < 6.0
+    first, second, third = (asked.seconds_left or math.inf for asked in service.calls(REMEMBER))
+    # What is left when an attempt is sent; the header that carries it is rounded up.
+    assert first < 110.0
+    assert second < 90.0
+    assert third < 70.0
 
 
 async def test_a_wait_that_would_outlast_the_deadline_is_not_begun(
     service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 60.0)
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 600.0)
     service.will_answer(REMEMBER, NOT_SERVING)
 
     with pytest.raises(errors.NotServingError):
-        await memory.remember("The user prefers tea.", timeout=5.0)
+        await memory.remember("The user prefers tea.", timeout=60.0)
 
     assert len(service.calls(REMEMBER)) == 1
 
 
 async def test_a_caller_s_deadline_replaces_the_default(service: FakeService, memory: MemoryClient):
+    default = call_policy("durablememory.v1.MemoryService", "Remember").timeout
+    assert default == 10.0
+
+    await memory.remember("The user prefers tea.", timeout=600.0)
+    (longer,) = service.calls(REMEMBER)
     service.will_answer(REMEMBER, Forever())
-    started = time.monotonic()
-
     with pytest.raises(errors.DeadlineExceededError) as caught:
-        await memory.remember("The user prefers tea.", timeout=0.1)
+        await memory.remember("The user prefers tea.", timeout=0.2)
 
-    assert time.monotonic() - started < 5.0
+    assert longer.seconds_left is not None
+    assert longer.seconds_left > default + 1
+    shorter = service.calls(REMEMBER)[1:]
+    assert all(asked.seconds_left is not None and asked.seconds_left < 1.0 for asked in shorter)
     assert caught.value.reason == Reason.DEADLINE_EXCEEDED
     assert isinstance(caught.value, MemoryUnavailableError)
     assert caught.value.definite is False
@@ -246,14 +262,16 @@ async def test_nobody_listening_is_an_outage(monkeypatch: pytest.MonkeyPatch):
 async def test_a_cancelled_call_is_cancelled_at_the_service_and_not_repeated(
     service: FakeService, memory: MemoryClient
 ):
-    service.will_answer(REMEMBER, Forever())
-    call = asyncio.create_task(memory.remember("The user prefers tea."))
+    running = Forever()
+    service.will_answer(REMEMBER, running)
+    call = asyncio.create_task(memory.remember("The user prefers tea.", timeout=600.0))
     await wait_until_async(lambda: service.calls(REMEMBER), what="the call arrived")
 
     call.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await call
+    await wait_until_async(running.left.is_set, what="the call ended at the service")
     assert len(service.calls(REMEMBER)) == 1
 
 
@@ -297,7 +315,7 @@ def test_a_change_of_the_blocking_twin_that_runs_when_its_client_is_closed_may_h
         memory.close()
 
         with pytest.raises(MemoryUnavailableError) as caught:
-            call.result(10.0)
+            call.result(60.0)
     assert_says_what_is_unknown(caught.value, service, RuntimeError)
 
 
@@ -424,7 +442,7 @@ def test_threads_that_ask_first_at_the_same_time_are_of_one_host_instance(monkey
     both_mint = threading.Barrier(2)
 
     def minted() -> str:
-        both_mint.wait(10.0)
+        both_mint.wait(60.0)
         return new_request_id()
 
     monkeypatch.setattr(identities, "_host", None)

@@ -4,12 +4,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from clients.python.examples.chat_turn import chat_turn
 from durable_memory_client import Decision, MemoryClient
+from durable_memory_client.aio import calls
 from durable_memory_client.testing import EmbeddedServer
 from tests.processes.free_port import free_port
 
 _EXAMPLE = Path(__file__).resolve().parents[3] / "clients" / "python" / "examples" / "chat_turn.py"
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How soon the server answers is not what these tests judge."""
+    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 60.0)
 
 
 def test_the_example_is_short():

@@ -1,6 +1,7 @@
 """When memory is down: the caller's choice between an error and an empty, marked recall."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,8 @@ from durable_memory_client.call_policy import RetryPolicy
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durable_memory_client.sync import calls as blocking_calls
 from durablememory.v1 import recall_service_pb2, session_service_pb2
-from tests.clients.python.fake_service import FakeService, Forever, Refusal
+from tests.clients.python.conftest import StandingClock
+from tests.clients.python.fake_service import FakeService, Forever, Held, Refusal
 from tests.clients.python.messages import admitted, begun, hit, hit_value, opened, recalled, recorded
 from tests.processes.free_port import free_port
 from tests.processes.polling import wait_until, wait_until_async
@@ -38,8 +40,16 @@ def a_working_service(service: FakeService) -> None:
     service.will_answer(USE, recall_service_pb2.RecordUseResponse(outcomes=[recorded()]))
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test does while an outage lasts, and what must be answered, has the time that it takes."""
+    for twin in (calls, blocking_calls):
+        monkeypatch.setattr(twin, "PATIENCE_SECONDS", 60.0)
+        monkeypatch.setattr(twin, "OUTAGE_PAUSE_SECONDS", 3_600.0)
+
+
 @pytest.fixture
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pause(monkeypatch: pytest.MonkeyPatch, patience: None) -> None:
     monkeypatch.setattr(calls, "OUTAGE_PAUSE_SECONDS", 0.0)
 
 
@@ -154,13 +164,13 @@ async def test_an_outage_is_over_with_the_first_answer(service: FakeService, mem
 async def test_a_service_that_never_answers_costs_a_bounded_time(
     service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 0.2)
     service.will_answer(RECALL, Forever())
     session = await memory.open_session("assistant", on_unavailable="empty")
-    started = time.monotonic()
     async with session.run("turn-17") as run:
+        monkeypatch.setattr(calls, "PATIENCE_SECONDS", 0.5)
         assert (await run.recall("tea")).unavailable
-    assert time.monotonic() - started < 2.0
+    # It was the patience that ended, and not the deadline that a call has by default.
+    assert all(asked.seconds_left is not None and asked.seconds_left < 1.0 for asked in service.calls(RECALL))
 
 
 CALLS_OF_A_RUN: dict[str, Callable[[MemoryRun, float | None], Awaitable[Any]]] = {
@@ -176,7 +186,9 @@ CALLS_OF_A_RUN: dict[str, Callable[[MemoryRun, float | None], Awaitable[Any]]] =
 }
 
 
-@pytest.mark.parametrize(("choice", "timeout", "seconds"), [("raise", None, 10), ("raise", 5, 5), ("empty", None, 2)])
+@pytest.mark.parametrize(
+    ("choice", "timeout", "seconds"), [("raise", None, 10), ("raise", 100, 100), ("empty", None, 60)]
+)
 @pytest.mark.parametrize("name", CALLS_OF_A_RUN)
 async def test_opening_and_beginning_and_the_call_have_one_deadline(
     name: str,
@@ -185,37 +197,38 @@ async def test_opening_and_beginning_and_the_call_have_one_deadline(
     seconds: float,
     service: FakeService,
     memory: MemoryClient,
+    clock: StandingClock,
+    no_pause: None,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(calls, "OUTAGE_PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.01)
     service.will_answer(OPEN, DOWN)
     session = await memory.open_session("assistant", on_unavailable="empty")
     run = session.run("turn-17")
     session._on_unavailable = choice
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.5)
+    patient = choice == "empty" and ("recall" in name or name == "admit")
+    limit = seconds if choice == "raise" or patient else 10
+    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: limit * 0.3)
     service.will_answer(OPEN, DOWN, opened())
     service.asked.clear()
 
     await CALLS_OF_A_RUN[name](run, timeout)
 
-    first, *others = (asked.seconds_left or 0.0 for asked in service.asked)
-    patient = choice == "empty" and ("recall" in name or name == "admit")
-    limit = seconds if choice == "raise" or patient else 10
-    # The header that carries a deadline is rounded up, and half a second passes between the attempts to open.
-    assert limit - 3 < first < limit + 0.5
+    first, *others = (asked.seconds_left or math.inf for asked in service.asked)
+    # Of the client's time some passes between the attempts to open alone. The header that carries it is rounded up.
+    assert first < limit * 1.1
+    assert first > 11 or limit == 10
     assert len(others) >= 2
-    assert max(others) < first - 0.3
+    assert max(others) < limit * 0.8
 
 
 async def test_a_recall_does_not_wait_for_the_admission_of_somebody_else(service: FakeService, memory: MemoryClient):
     service.will_answer(ADMIT, Forever())
     session = await memory.open_session("assistant")
     async with session.run("turn-17") as run:
-        admitting = asyncio.create_task(run.admit([hit_value()]))
+        admitting = asyncio.create_task(run.admit([hit_value()], timeout=600.0))
         await wait_until_async(lambda: service.calls(ADMIT), what="the admission arrived")
 
-        assert len(await asyncio.wait_for(run.recall("tea"), 5.0)) == 1
+        assert len(await run.recall("tea", timeout=60.0)) == 1
 
         assert not admitting.done()
         admitting.cancel()
@@ -231,18 +244,18 @@ def assert_was_never_sent(error: MemoryUnavailableError | None) -> None:
 async def test_waiting_for_the_admission_of_somebody_else_ends_at_the_deadline_and_is_no_outage(
     service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 0.1)
     service.will_answer(ADMIT, Forever())
     session = await memory.open_session("assistant")
     async with session.run("turn-17") as run:
-        admitting = asyncio.create_task(run.admit([hit_value()]))
+        admitting = asyncio.create_task(run.admit([hit_value()], timeout=600.0))
         await wait_until_async(lambda: service.calls(ADMIT), what="the admission arrived")
 
         with pytest.raises(errors.DeadlineExceededError) as caught:
             await run.admit([hit_value()], timeout=0.1)
         assert_was_never_sent(caught.value)
-        assert_was_never_sent((await run.admit([hit_value()], on_unavailable="empty")).error)
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(calls, "PATIENCE_SECONDS", 0.1)
+            assert_was_never_sent((await run.admit([hit_value()], on_unavailable="empty")).error)
         assert not (await run.recall("tea", on_unavailable="empty")).unavailable
 
         admitting.cancel()
@@ -254,16 +267,21 @@ async def test_waiting_for_the_admission_of_somebody_else_ends_at_the_deadline_a
 def test_waiting_of_the_blocking_twin_ends_at_the_deadline_too(
     service: FakeService, blocking_memory: BlockingMemoryClient
 ):
-    service.will_answer(ADMIT, Forever())
+    held = Held(recall_service_pb2.AdmitMemoriesResponse(outcomes=[admitted()], next_context_id="next"))
+    service.will_answer(ADMIT, held)
     session = blocking_memory.open_session("assistant")
     with ThreadPoolExecutor(1) as pool, session.run("turn-17") as run:
-        admitting = pool.submit(run.admit, [hit_value()], timeout=2.0)
+        admitting = pool.submit(run.admit, [hit_value()], timeout=600.0)
         wait_until(lambda: service.calls(ADMIT), what="the admission arrived")
 
-        with pytest.raises(errors.DeadlineExceededError) as caught:
-            run.admit([hit_value()], timeout=0.1)
+        try:
+            with pytest.raises(errors.DeadlineExceededError) as caught:
+                run.admit([hit_value()], timeout=0.1)
+        finally:
+            held.let_go.set()
         assert_was_never_sent(caught.value)
-        assert isinstance(admitting.exception(10.0), errors.DeadlineExceededError)
+        assert len(admitting.result(60.0).hits) == 1
+    assert len(service.calls(ADMIT)) == 1
 
 
 async def test_those_who_wait_for_a_session_to_open_wait_no_longer_than_alone(
@@ -272,19 +290,20 @@ async def test_those_who_wait_for_a_session_to_open_wait_no_longer_than_alone(
     monkeypatch.setattr(calls, "PATIENCE_SECONDS", 1.0)
     service.will_answer(OPEN, Forever())
     session = await memory.open_session("assistant", on_unavailable="empty")
-    started = time.monotonic()
 
-    recalls = await asyncio.gather(*(session.recall("tea") for _ in range(8)))
+    # One after the other would take five minutes.
+    async with asyncio.timeout(60.0):
+        recalls = await asyncio.gather(*(session.recall("tea") for _ in range(300)))
 
     assert all(recall.unavailable for recall in recalls)
-    assert time.monotonic() - started < 6.0
 
 
 async def test_a_caller_in_a_hurry_makes_no_outage_for_the_others(service: FakeService, memory: MemoryClient):
-    service.will_answer(RECALL, Forever(), recalled(hit()))
+    service.will_answer(RECALL, Forever())
     session = await memory.open_session("assistant", on_unavailable="empty")
     async with session.run("turn-17") as run:
         assert (await run.recall("tea", timeout=0.05)).unavailable
+        service.will_answer(RECALL, recalled(hit()))
         assert not (await run.recall("tea")).unavailable
 
 

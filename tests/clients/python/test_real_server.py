@@ -24,6 +24,7 @@ from durable_memory_client import (
     relate,
     render,
 )
+from durable_memory_client.aio import calls
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durable_memory_client.testing import EmbeddedServer
 from tests.conftest import StartServer
@@ -293,7 +294,10 @@ async def _follow(memory: MemoryClient, seen: list[ChangeToken]) -> None:
             seen.append((await anext(changes)).change_token)
 
 
-async def test_a_drained_server_is_an_outage_and_the_next_one_goes_on(start_server: StartServer, tmp_path: Path):
+async def test_a_drained_server_is_an_outage_and_the_next_one_goes_on(
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "PATIENCE_SECONDS", 60.0)
     server: ServerProcess = start_server(f"sqlite:///{tmp_path / 'memory.db'}")
     async with MemoryClient(
         server.address, tenant="acme", principal="user-1", scope="drain", on_unavailable="empty"

@@ -284,7 +284,7 @@ async def test_closing_a_watch_ends_the_iteration_of_a_waiting_reader(service: F
 
     await changes.close()
 
-    assert await asyncio.wait_for(reader, 5.0) == []
+    assert await asyncio.wait_for(reader, 60.0) == []
 
 
 async def _read(changes) -> list:
@@ -309,11 +309,11 @@ def test_a_watch_of_the_blocking_twin_can_be_closed_from_another_thread(
     seen: list[int] = []
     reader = threading.Thread(target=lambda: seen.extend(c.change_token.namespace_revision for c in changes))
     reader.start()
-    wait_until(lambda: seen or changes.position is not None, what="the watch has begun")
+    wait_until(lambda: seen, what="the watch has begun")
 
     changes.close()
 
-    reader.join(5.0)
+    reader.join(60.0)
     assert not reader.is_alive()
     assert seen == [4]
 
@@ -343,6 +343,6 @@ def test_a_watch_of_the_blocking_twin_that_is_closed_while_it_begins_ends(
     reader = threading.Thread(target=lambda: seen.extend(changes), daemon=True)
     reader.start()
 
-    reader.join(5.0)
+    reader.join(60.0)
     assert not reader.is_alive()
     assert seen == []
