@@ -24,6 +24,7 @@ from durable_memory.adapters.sqlite.leases import SqliteLeaseStore
 from durable_memory.adapters.sqlite.vector_index import SqliteVectorIndex
 from durable_memory.ports.leases import LeaseStore
 from durable_memory.ports.vector_index import VectorIndex
+from tests.conformance.index_samples import PATIENT
 from tests.processes.redis import RedisProcess
 
 GRACE_SECONDS: Final = 60.0
@@ -97,7 +98,7 @@ class RedisBackend(IndexBackend):
 
     @asynccontextmanager
     async def opened(self, *, grace_seconds: float = GRACE_SECONDS) -> AsyncIterator[Opened]:
-        settings = RedisSettings(replaced_grace_seconds=grace_seconds)
+        settings = RedisSettings(**PATIENT, replaced_grace_seconds=grace_seconds)
         connection = RedisConnection(parse_redis_url(self._url), settings)
         index = RedisVectorIndex(connection)
         await index.open()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,11 +17,23 @@ from durable_memory.ports.leases import Lease, LeaseStore
 from durable_memory.ports.vector_index import Publication, VectorIndex
 
 DIMENSION: Final = 4
-LONG_SECONDS: Final = 60.0
+LONG_SECONDS: Final = 600.0
 """A TTL that no test outlives."""
 
 SHORT_SECONDS: Final = 0.15
 """A TTL that a test waits for the end of."""
+
+GROWING_SECONDS: Final = (0.5, 2.0, 8.0, 30.0)
+"""TTLs for what has to be done in time, and is tried again with the next one by a machine that was too slow for it."""
+
+PATIENT: Final[Mapping[str, Any]] = {
+    "connect_timeout_seconds": 20.0,
+    "acquire_timeout_seconds": 20.0,
+    "call_timeout_seconds": 20.0,
+    "transfer_timeout_seconds": 30.0,
+    "look_timeout_seconds": 20.0,
+}
+"""What a Redis server that is well may take, on a machine that has other things to do."""
 
 DESCRIPTOR: Final = Descriptor(dimension=DIMENSION, metric="COSINE", normalization="L2", width=FloatWidth.FLOAT32)
 AUTHORITY: Final = "a" * 64

@@ -3,8 +3,11 @@
 import pytest
 
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.domain.semantic.manifest import SegmentEntry
+from durable_memory.ports.leases import LeaseStore
 from durable_memory.ports.vector_index import VectorIndex
 from tests.conformance.index_samples import (
+    GROWING_SECONDS,
     LONG_SECONDS,
     SHORT_SECONDS,
     grant,
@@ -25,14 +28,42 @@ async def gone(index: VectorIndex, partition, *segment_ids: str) -> None:
     await wait_until_async(none_is_there, what="the segments are gone")
 
 
+async def renewed_in_time(index: VectorIndex, partition) -> tuple[SegmentEntry, float]:
+    """A segment that was staged for a short time, which it has here, and then renewed for a long one."""
+    for ttl in GROWING_SECONDS:
+        entry = await stage(index, partition, ttl=ttl)
+        try:
+            await index.keep_staged(partition, [entry.segment_id], ttl_seconds=LONG_SECONDS)
+        except DomainError as error:
+            if error.reason is not Reason.LEASE_FENCED:
+                raise
+        else:
+            return entry, ttl
+    pytest.fail("no segment lives until it is renewed")
+
+
+async def published_in_time(index: VectorIndex, leases: LeaseStore, partition) -> tuple[SegmentEntry, float]:
+    """A segment that was staged for a short time, which it has here, and then published."""
+    lease = await grant(leases, partition)
+    for ttl in GROWING_SECONDS:
+        entry = await stage(index, partition, ttl=ttl)
+        try:
+            await index.publish(publication(partition, lease, entry))
+        except DomainError as error:
+            if error.reason is not Reason.DATA_CORRUPTED:
+                raise
+        else:
+            return entry, ttl
+    pytest.fail("no segment lives until it is published")
+
+
 async def test_staged_segments_expire_unless_they_are_renewed(index, leases, partition):
-    renewed = await stage(index, partition, ttl=2.0)
-    left = await stage(index, partition, ttl=2.0)
-    short = await stage(index, partition, ttl=SHORT_SECONDS)
-    await index.keep_staged(partition, [renewed.segment_id], ttl_seconds=LONG_SECONDS)
-    await index.keep_staged(partition, [left.segment_id], ttl_seconds=SHORT_SECONDS)
+    renewed, ttl = await renewed_in_time(index, partition)
+    left = await stage(index, partition, ttl=ttl)  # when it has gone, what was there before it would have gone as well
+    shortened = await stage(index, partition)
+    await index.keep_staged(partition, [shortened.segment_id], ttl_seconds=SHORT_SECONDS)
     await index.keep_staged(partition, [], ttl_seconds=SHORT_SECONDS)
-    await gone(index, partition, left.segment_id, short.segment_id)
+    await gone(index, partition, left.segment_id, shortened.segment_id)
     assert list(await index.segments(partition, [renewed.segment_id])) == [renewed.segment_id]
     lease = await grant(leases, partition)
     assert (await index.publish(publication(partition, lease, renewed))).segments == (renewed,)
@@ -61,7 +92,7 @@ async def test_a_publication_whose_staged_segments_expired_is_refused(index, lea
 async def test_a_refused_publication_lets_its_staged_segments_expire(index, leases, partition):
     lease = await grant(leases, partition)
     manifest = await publish(index, partition, lease)
-    entry = await stage(index, partition, ttl=1.0)
+    entry = await stage(index, partition, ttl=GROWING_SECONDS[0])
     async with refused(index, partition, Reason.INDEX_REVISION_CONFLICT):
         await index.publish(
             publication(partition, lease, entry, after=manifest, kept=manifest.segments, expected_index_revision=7)
@@ -70,10 +101,8 @@ async def test_a_refused_publication_lets_its_staged_segments_expire(index, leas
 
 
 async def test_published_segments_stay(index, leases, partition):
-    lease = await grant(leases, partition)
-    published = await stage(index, partition, ttl=1.0)
-    staged = await stage(index, partition, ttl=1.0)
-    await index.publish(publication(partition, lease, published))
+    published, ttl = await published_in_time(index, leases, partition)
+    staged = await stage(index, partition, ttl=ttl)
     await gone(index, partition, staged.segment_id)
     assert list(await index.segments(partition, [published.segment_id])) == [published.segment_id]
 

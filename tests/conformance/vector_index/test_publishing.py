@@ -152,7 +152,7 @@ async def test_of_many_who_publish_in_turn_one_wins_each_round(index, leases, pa
                     return None
                 raise
 
-        lease = await wait_until_async(acquired, 30.0, what="the lease is granted")
+        lease = await wait_until_async(acquired, what="the lease is granted")
         assert lease is not None
         kept = () if after is None else after.segments
         try:

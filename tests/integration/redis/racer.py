@@ -13,12 +13,18 @@ import sys
 import time
 from typing import Any
 
-from durable_memory.adapters.redis import RedisConnection, RedisLeaseStore, RedisVectorIndex, parse_redis_url
+from durable_memory.adapters.redis import (
+    RedisConnection,
+    RedisLeaseStore,
+    RedisSettings,
+    RedisVectorIndex,
+    parse_redis_url,
+)
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import Manifest, SegmentEntry
 from durable_memory.ports.leases import Lease
-from tests.conformance.index_samples import fresh, partition_of, publication, publish, stage
+from tests.conformance.index_samples import LONG_SECONDS, PATIENT, fresh, partition_of, publication, publish, stage
 from tests.processes.polling import wait_until_async
 
 PUBLISHED = "published"
@@ -51,14 +57,14 @@ class Racer:
         partition = partition_of(scope)
         lease = self._lease
         if fence is not None:
-            lease = Lease(name=partition.name, owner=owner or self._owner, fence=fence, ttl_seconds=60.0)
+            lease = Lease(name=partition.name, owner=owner or self._owner, fence=fence, ttl_seconds=LONG_SECONDS)
         assert lease is not None
         return await self._publish(partition, lease, expected)
 
     async def publish_in_turn(self, scope: str, expected: int) -> str:
         """Wait for the lease, publish what was prepared, and give the lease back."""
         partition = partition_of(scope)
-        lease = await self._acquire(partition, 60.0)
+        lease = await self._acquire(partition, LONG_SECONDS)
         try:
             return await self._publish(partition, lease, expected)
         finally:
@@ -83,7 +89,7 @@ class Racer:
             manifest: Manifest | None = None
             for _ in range(rounds):
                 lease = await self._leases.acquire(
-                    partition.name, self._owner, ttl_seconds=60.0, floor=0, nonce=fresh("nonce")
+                    partition.name, self._owner, ttl_seconds=LONG_SECONDS, floor=0, nonce=fresh("nonce")
                 )
                 manifest = await publish(self._index, partition, lease, after=manifest)
                 await self._leases.release(lease)
@@ -119,7 +125,7 @@ class Racer:
 
 
 async def main(url: str, owner: str) -> None:
-    connection = RedisConnection(parse_redis_url(url))
+    connection = RedisConnection(parse_redis_url(url), RedisSettings(**PATIENT))
     await connection.open()
     racer = Racer(connection, owner)
     loop = asyncio.get_running_loop()

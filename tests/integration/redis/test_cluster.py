@@ -37,14 +37,14 @@ def one_of_two() -> Iterator[RedisProcess]:
         give(second, range(_SLOTS // 2, _SLOTS))
         with first.client() as client:
             client.execute_command("CLUSTER MEET", "127.0.0.1", second.port, bus_port)
-        wait_until(lambda: is_whole(first) and is_whole(second), 30.0, what="the cluster is whole")
+        wait_until(lambda: is_whole(first) and is_whole(second), what="the cluster is whole")
         yield first
 
 
 async def test_a_cluster_of_one_shard_is_used(open_index: OpenIndex, partition):
     with clustered(free_port()) as server:
         give(server, range(_SLOTS))
-        wait_until(lambda: is_whole(server), 30.0, what="the cluster is whole")
+        wait_until(lambda: is_whole(server), what="the cluster is whole")
         opened = await open_index(server.url)
         await opened.index.check()
         await publish(opened.index, partition, await grant(opened.leases, partition))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from durable_memory.adapters.redis.keys import lease_key
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition
 from durable_memory.ports.leases import Lease
@@ -86,7 +87,7 @@ async def hold(opened: Opened, partition: Partition, recorder: FloorRecorder, *,
         await opened.leases.release(lease)
         return None
 
-    lease = await wait_until_async(held, 30.0, what="a lease whose fence is the highest")
+    lease = await wait_until_async(held, what="a lease whose fence is the highest")
     assert lease is not None
     return lease
 
@@ -149,7 +150,7 @@ async def test_a_lease_that_a_promoted_replica_still_knows_holds_until_it_runs_o
     pair: Pair, open_index: OpenIndex, partition
 ):
     before = await open_index(pair.primary.url)
-    lease = await grant(before.leases, partition, ttl=2.0)
+    lease = await grant(before.leases, partition)
     await in_step(pair)
     await before.index.close()
     pair.primary.kill9()
@@ -159,6 +160,9 @@ async def test_a_lease_that_a_promoted_replica_still_knows_holds_until_it_runs_o
         await grant(after.leases, partition, floor=lease.fence)
     assert refusal.value.reason is Reason.LEASE_HELD
     assert (await publish(after.index, partition, lease)).fence == lease.fence
+    assert 0 < (await after.leases.inspect(partition.name)).remaining_seconds <= LONG_SECONDS
+    with pair.replica.client() as client:  # time that passes, at once
+        client.pexpire(lease_key(partition.name), 1)
     successor = await hold(after, partition, FloorRecorder(highest=lease.fence))
     assert successor.fence == lease.fence + 1
 

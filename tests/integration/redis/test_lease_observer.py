@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.index_samples import fresh, grant, publish
+from tests.conformance.index_samples import LONG_SECONDS, fresh, grant, publish
 from tests.integration.redis.conftest import OpenIndex
 from tests.processes.polling import wait_until_async
 from tests.processes.redis import RedisProcess
@@ -53,7 +53,7 @@ async def test_every_grant_and_publication_is_seen_in_order(
     assert len(grants) == 6
     revisions = [one.published.index_revision for one in seen if one.published is not None]
     assert sorted(set(revisions)) == [1, 2, 3, 4, 5]
-    assert fencing.problems(seen, [], ttl_seconds=60.0) == []
+    assert fencing.problems(seen, [], ttl_seconds=LONG_SECONDS) == []
     assert index.problems(seen) == []
     assert (observer.missed, observer.compared > 0) == (0, True)
     own = [event for event in timeline.events if event.lane is Lane.LEADERSHIP]

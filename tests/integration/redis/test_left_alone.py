@@ -1,7 +1,6 @@
 """A server that keeps failing to answer costs nobody's time, until it answers again."""
 
 import asyncio
-import time
 from typing import cast
 
 import pytest
@@ -10,23 +9,24 @@ from durable_memory.adapters.redis.circuit import Circuit
 from durable_memory.adapters.redis.server import Client
 from durable_memory.domain.errors import DomainError, Reason
 from tests.conformance.index_samples import fresh
-from tests.integration.redis.conftest import Opened, OpenIndex
+from tests.integration.redis.conftest import NEVER_SECONDS, Opened, OpenIndex, at_once
 from tests.processes.polling import wait_until_async
 from tests.processes.redis import RedisProcess
 from tests.processes.redis_binaries import system_redis
 
-QUICK = {"call_timeout_seconds": 0.2, "connect_timeout_seconds": 0.2, "transfer_timeout_seconds": 60.0}
-AT_ONCE = 0.1
+QUICK = {"call_timeout_seconds": 1.0, "connect_timeout_seconds": 1.0, "transfer_timeout_seconds": NEVER_SECONDS}
 
 
-async def refused(opened: Opened, partition) -> float:
-    """How long it takes to be refused."""
-    began = time.monotonic()
+async def refused(opened: Opened, partition) -> None:
     with pytest.raises(DomainError) as refusal:
         await opened.index.manifest(partition)
     error = refusal.value
     assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
-    return time.monotonic() - began
+
+
+async def refused_at_once(opened: Opened, partition) -> None:
+    error = await at_once(opened.index.manifest(partition))
+    assert (error.reason, error.metadata) == (Reason.DEPENDENCY_UNAVAILABLE, {"dependency": "index"})
 
 
 async def answers(opened: Opened, partition) -> bool:
@@ -51,11 +51,10 @@ async def test_a_silent_server_is_waited_for_by_one_call_and_by_none_after_it(
     opened = await open_index(redis_server.url, **QUICK)
     redis_server.stop_answering()
     try:
-        assert await refused(opened, partition) < 5.0
+        await refused(opened, partition)
         for _ in range(20):
-            assert await refused(opened, partition) < AT_ONCE
-        with pytest.raises(DomainError, match="left alone"):
-            await opened.leases.inspect(partition.name)
+            await refused_at_once(opened, partition)
+        assert "left alone" in (await at_once(opened.leases.inspect(partition.name))).message
     finally:
         redis_server.answer_again()
     await eventually_answers(opened, partition)
@@ -68,12 +67,10 @@ async def test_a_transfer_with_much_time_does_not_sit_through_an_outage_that_oth
     redis_server.stop_answering()
     try:
         transfer = asyncio.create_task(opened.index.segments(partition, ["s"]))
-        assert await refused(opened, partition) < 5.0
-        began = time.monotonic()
+        await refused(opened, partition)
         with pytest.raises(DomainError) as refusal:
-            await transfer
+            await transfer  # while the server is as silent as ever
         assert refusal.value.reason is Reason.DEPENDENCY_UNAVAILABLE
-        assert time.monotonic() - began < 1.0
     finally:
         redis_server.answer_again()
 
@@ -84,10 +81,10 @@ async def test_a_server_that_refuses_connections_is_left_alone_too_and_used_agai
     with RedisProcess(system_redis()) as server:
         opened = await open_index(server.url, **QUICK)
         server.kill9()
-        assert await refused(opened, partition) < 5.0
-        await refused(opened, partition)
+        for _ in range(2):
+            await refused(opened, partition)
         for _ in range(20):
-            assert await refused(opened, partition) < AT_ONCE
+            await refused_at_once(opened, partition)
         server.start()
         await eventually_answers(opened, partition)
         await opened.index.close()
@@ -106,7 +103,7 @@ async def test_a_look_at_its_health_is_made_while_it_is_left_alone_and_is_enough
             await opened.index.check()
     finally:
         redis_server.answer_again()
-    assert await refused(opened, partition) < AT_ONCE
+    await refused_at_once(opened, partition)
     await opened.index.check()
     assert await answers(opened, partition)
 
@@ -132,7 +129,7 @@ async def transfer(opened: Opened, key: str) -> bytes:
         _, value = cast("tuple[bytes, bytes]", await client.blpop([key], timeout=0))
         return value
 
-    return await opened.connection.call(key, wait, timeout_seconds=60.0)
+    return await opened.connection.call(key, wait, timeout_seconds=NEVER_SECONDS)
 
 
 async def all_connections_in_use(opened: Opened, server: RedisProcess) -> None:
@@ -174,10 +171,8 @@ async def test_transfers_that_have_all_connections_to_a_silent_server_are_ended_
     try:
         with pytest.raises(DomainError):
             await opened.index.check()
-        began = time.monotonic()
         with pytest.raises(DomainError):
             await waiting
-        assert time.monotonic() - began < 1.0
     finally:
         redis_server.answer_again()
     await eventually_answers(opened, partition)

@@ -6,7 +6,7 @@ import pytest
 
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.segment import decode_segment
-from tests.conformance.index_samples import fresh, grant, partition_of, publish
+from tests.conformance.index_samples import LONG_SECONDS, fresh, grant, partition_of, publish
 from tests.integration.redis.conftest import REDIS_SERVERS, OpenIndex
 from tests.integration.redis.racer import PUBLISHED
 from tests.integration.redis.racers import all_at_once, racing
@@ -124,7 +124,7 @@ async def test_a_publisher_that_is_stopped_past_the_ttl_of_what_it_staged_is_ref
     partition = partition_of(scope)
     async with racing(server.url, 1) as (holder,):
         await holder.ask("prepare", scope=scope, node_id="n1")
-        await holder.ask("acquire", scope=scope, ttl=60.0)
+        await holder.ask("acquire", scope=scope, ttl=LONG_SECONDS)
         holder.stop()
         holder.tell("publish", scope=scope, expected=0)
         with server.client() as client:  # time that passes, at once

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.manifest import Manifest
 from tests.conformance.index_samples import fresh, grant, partition_of, publish
-from tests.integration.redis.conftest import Opened, OpenIndex, made
+from tests.integration.redis.conftest import NEVER_SECONDS, Opened, OpenIndex, left_by_all, made
 from tests.integration.redis.test_failover import FloorRecorder, hold
 from tests.processes.polling import wait_until_async
-from tests.qualification.cluster.redis_group import MASTER, RedisGroup, RedisNode
+from tests.qualification.cluster.redis_group import MASTER, RedisGroup
 
 pytestmark = pytest.mark.timeout(180)
 
-AT_MOST_SECONDS = 1.0
-"""From what the sentinels agree on to the first answer of the new primary."""
-
 PUBLISHERS = 4
-TTL_SECONDS = 1.0
+TTL_SECONDS = 5.0
+"""So long at most a publisher waits for a lease whose grant it never heard of."""
 
 IN_A_PROMOTION = {
     Reason.DEPENDENCY_UNAVAILABLE,
@@ -54,10 +53,8 @@ async def answers(opened: Opened) -> bool:
     return True
 
 
-async def promoted(group: RedisGroup, away_from: RedisNode) -> float:
-    """When the sentinels named another primary, by the monotonic clock."""
-    await group.wait_promoted(away_from=away_from)
-    return time.monotonic()
+def has_moved(logs: Sequence[Mapping[str, Any]]) -> bool:
+    return "index_primary_changed" in [entry["event"] for entry in logs]
 
 
 async def test_a_killed_primary_is_replaced_by_the_promoted_one_although_nobody_calls(
@@ -67,39 +64,29 @@ async def test_a_killed_primary_is_replaced_by_the_promoted_one_although_nobody_
     manifest = await publish(opened.index, partition, await grant(opened.leases, partition))
     await group.wait_settled()
     old = group.primary
-    await asyncio.to_thread(old.kill9)
-    at = await promoted(group, old)
-
-    async def moved() -> bool:
-        return await answers(opened)
-
-    await wait_until_async(moved, what="the promoted one is used")
-    assert time.monotonic() - at < AT_MOST_SECONDS
-    assert await opened.index.manifest(partition) == manifest
-    assert old.proxy.connections == 0
+    with capture_logs() as logs:
+        await asyncio.to_thread(old.kill9)
+        await group.wait_promoted(away_from=old)
+        await wait_until_async(lambda: has_moved(logs), what="the promoted one is used")
+    assert await opened.index.manifest(partition) == manifest, "to the first who calls it is as if nothing had been"
+    await wait_until_async(lambda: old.proxy.connections == 0, what="the killed one is left")
 
 
 async def test_a_primary_that_falls_silent_is_replaced_as_well(group: RedisGroup, open_index: OpenIndex, partition):
-    opened = await open_index(group.url)
+    """Of calls and transfers with all the time of the world, which the silent one never answers."""
+    opened = await open_index(
+        group.url, call_timeout_seconds=NEVER_SECONDS, transfer_timeout_seconds=NEVER_SECONDS, attempts=2
+    )
     manifest = await publish(opened.index, partition, await grant(opened.leases, partition))
     await group.wait_settled()
+    ids = [entry.segment_id for entry in manifest.segments]
     old = group.primary
     old.stop_answering()
     try:
-        waiting = asyncio.create_task(opened.index.segments(partition, [manifest.segments[0].segment_id]))
-        at = await promoted(group, old)
-
-        async def moved() -> bool:
-            try:
-                return await opened.index.manifest(partition) == manifest
-            except DomainError:
-                return False
-
-        await wait_until_async(moved, what="the promoted one is used")
-        assert time.monotonic() - at < AT_MOST_SECONDS
-        await asyncio.wait({waiting}, timeout=AT_MOST_SECONDS)
-        assert waiting.done(), "a transfer with much time does not sit through it"
-        assert waiting.exception() is None or isinstance(waiting.exception(), DomainError)
+        waiting = asyncio.gather(opened.index.manifest(partition), opened.index.segments(partition, ids))
+        await group.wait_promoted(away_from=old)
+        found, segments = await waiting
+        assert (found, list(segments)) == (manifest, ids)
     finally:
         old.answer_again()
 
@@ -125,17 +112,16 @@ async def test_publications_go_on_through_a_promotion_and_none_is_half_or_twice(
             except DomainError as error:
                 if error.reason not in IN_A_PROMOTION:
                     raise
-                await wait_until_async(partial(answers, opened), 30.0, what="a primary answers")
+                await wait_until_async(partial(answers, opened), 60.0, what="a primary answers")
         return recorder, published
 
     workers = [asyncio.create_task(work(fresh("scope"))) for _ in range(PUBLISHERS)]
     await wait_until_async(lambda: done >= PUBLISHERS * 5, what="all publish")
     old = group.primary
     await asyncio.to_thread(old.kill9)
-    at, before = await promoted(group, old), done
-    await wait_until_async(lambda: done > before, what="publications go on")
-    assert time.monotonic() - at < AT_MOST_SECONDS
-    await wait_until_async(lambda: done >= before + PUBLISHERS * 5, what="all publish again")
+    await group.wait_promoted(away_from=old)
+    before = done
+    await wait_until_async(lambda: done >= before + PUBLISHERS * 5, 60.0, what="all publish again")
     stop.set()
     for recorder, published in await asyncio.gather(*workers):
         assert recorder.accepted == sorted(set(recorder.accepted))
@@ -168,12 +154,7 @@ async def test_a_primary_that_is_replaced_while_it_runs_takes_no_write_more(
     later = await wait_until_async(published, what="the promoted one takes the publication")
     assert later is not None
     assert later.index_revision == 2
-    assert old.proxy.connections == 0 or not await _serves(old), "nothing is asked of the replica that it is now"
-
-
-async def _serves(node: RedisNode) -> bool:
-    with node.client() as client:
-        return "durable-memory" in [item["name"] for item in client.client_list()]
+    await left_by_all(old)  # nothing is asked of the replica that it is now
 
 
 async def test_sentinels_that_are_gone_break_nothing_that_works(group: RedisGroup, open_index: OpenIndex, partition):
