@@ -1,10 +1,12 @@
-"""Ending tasks for certain."""
+"""Ending tasks for certain, and letting them end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 _AGAIN_SECONDS: Final = 5.0
 """Longer than what a task has to put in order when it is told: giving back a lease, writing down how it ended."""
@@ -25,3 +27,17 @@ async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in ending:
         if not task.cancelled():
             task.exception()
+
+
+async def completed(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns. It is run to its end, and only then is a cancellation let through."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from None if task.cancelled() else task.exception()
+    return task.result()

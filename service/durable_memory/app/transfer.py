@@ -36,6 +36,7 @@ from durable_memory.domain.session import BindingRecord, Run, Session
 from durable_memory.domain.state import ChangeToken, Head
 from durable_memory.ports.runtime import Clock, Ids
 from durable_memory.ports.store import NamespaceCopy, RequestRecord, Store
+from durable_memory.tasks import completed
 
 _PAGE = 500
 
@@ -99,7 +100,8 @@ class TransferService:
         if await self._is_known(call):
             result = (await repeated(self._store, call)).result
         else:
-            copy, counts = await asyncio.to_thread(verified_copy, call.namespace, records)
+            # A thread goes on where nobody waits for it, and holds all of the records as long as it does.
+            copy, counts = await completed(asyncio.to_thread(verified_copy, call.namespace, records))
             result = await self._write(call, copy, counts)
         return Imported(
             token=ChangeToken(history_id=str(result["history_id"]), namespace_revision=integer(result["at"])),

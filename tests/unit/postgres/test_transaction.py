@@ -7,8 +7,8 @@ import asyncpg
 import pytest
 
 from durable_memory.adapters.postgres import PostgresSettings
-from durable_memory.adapters.postgres.pool import completed
 from durable_memory.adapters.postgres.transaction import WriteTransaction
+from durable_memory.tasks import completed
 
 
 class Server:

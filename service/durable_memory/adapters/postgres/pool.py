@@ -7,7 +7,7 @@ ever set for a session, so that giving a connection back needs no round trip to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +19,7 @@ from durable_memory.adapters.postgres.errors import LOST, domain_errors, overloa
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.domain.errors import DomainError, not_serving
+from durable_memory.tasks import completed
 
 if TYPE_CHECKING:
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
@@ -200,17 +201,3 @@ async def _over(tasks: Collection[asyncio.Task[None]]) -> None:
 
 async def _keep(connection: Any) -> None:
     """There is nothing to reset."""
-
-
-async def completed(work: Coroutine[Any, Any, None]) -> None:
-    """Run short, bounded work to its end, and only then let a cancellation through."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled from task.exception()
-    task.result()

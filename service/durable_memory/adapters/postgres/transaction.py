@@ -11,11 +11,12 @@ import asyncpg
 import structlog
 
 from durable_memory.adapters.postgres.errors import CONTENDED, LOST
-from durable_memory.adapters.postgres.pool import Connection, ConnectionPool, completed
+from durable_memory.adapters.postgres.pool import Connection, ConnectionPool
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
 from durable_memory.adapters.postgres.stall import Stall
 from durable_memory.domain.errors import DomainError, outcome_unknown
+from durable_memory.tasks import completed
 
 _log = structlog.stdlib.get_logger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from durable_memory.domain.errors import DomainError, Reason
@@ -16,6 +15,7 @@ from durable_memory.domain.semantic.generation import Partition
 from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.ports.semantic_records import Receipt, SemanticRecords
 from durable_memory.ports.vector_index import Publication, VectorIndex
+from durable_memory.tasks import completed
 
 _ATTEMPTS: Final = 3
 _UNANSWERED: Final = frozenset({Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UNKNOWN})
@@ -62,15 +62,9 @@ async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
 
     Raises: CancelledTooLateError in place of a cancellation.
     """
-    task = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(task)
+        return await completed(work)
     except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # seen: whoever cancelled is told of that, and the next refresh finds how it ended
         raise CancelledTooLateError from None
 
 
