@@ -22,7 +22,6 @@ TRANSITIONS: Final[dict[NodeStatus, frozenset[NodeStatus]]] = {
 INITIAL: Final = frozenset({_S.CANDIDATE, _S.ACTIVE})
 """What a node may be created as; ACTIVE needs decision evidence."""
 
-
 IRREVOCABLE: Final = frozenset({_S.SUPERSEDED, _S.TOMBSTONED})
 """Frozen for good: no move leads back to ACTIVE. What has been decided on leaves only by a decision."""
 

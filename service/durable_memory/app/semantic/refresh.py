@@ -23,7 +23,13 @@ from durable_memory.app.semantic.index_delta import (
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.passages import Passages, Refusals
-from durable_memory.app.semantic.publishing import not_known, published, put_on_record, to_its_end
+from durable_memory.app.semantic.publishing import (
+    CancelledTooLateError,
+    not_known,
+    published,
+    put_on_record,
+    to_its_end,
+)
 from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
@@ -211,6 +217,7 @@ class _Refresh:
         self._report = report
         self._publish_behind = publish_behind
         self._rebuild = rebuild
+        self._cleared = False
         self._started = service._clock.monotonic()
         self._passages = Passages(
             service._records,
@@ -223,7 +230,22 @@ class _Refresh:
         )
 
     async def to_receipt(self) -> Receipt:
-        """Start again where what a publication lists has gone before it happened, which changes nothing."""
+        """Start again where what a publication lists has gone before it happened, which changes nothing.
+
+        Raises: OUTCOME_UNKNOWN, whatever it was, once the old index has been cleared.
+        """
+        try:
+            return await self._started_again()
+        except DomainError as error:
+            if not self._cleared or error.reason is Reason.OUTCOME_UNKNOWN:
+                raise
+            raise not_known("the index was cleared, and nothing is known to be in its place") from error
+        except asyncio.CancelledError:
+            if not self._cleared:
+                raise
+            raise CancelledTooLateError from None
+
+    async def _started_again(self) -> Receipt:
         for _ in range(_STARTS):
             try:
                 return await self._once()
@@ -378,12 +400,9 @@ class _Refresh:
         if clear_first:
             self._service._vectors.drop(self._partition)
             await self._index.clear(self._partition, self._lease)
-        try:
-            manifest = await published(self._index, publication)
-        except DomainError as error:
-            if clear_first and error.reason is not Reason.DATA_CORRUPTED:
-                raise not_known("the index was cleared, and nothing is known to be in its place") from error
-            raise
+            self._cleared = True
+        manifest = await published(self._index, publication)
+        self._cleared = False
         self._staged.clear()
         return await put_on_record(self._records, self._partition, self._receipt_of(intent, manifest))
 

@@ -185,3 +185,19 @@ async def test_a_rebuild_in_another_width_whose_staged_segments_vanish_stages_th
     backing.index.before["publish"] = vanish
     assert (await narrowing.refresh(rebuild=True)).indexed_count == 1
     assert await width(narrowing) is FloatWidth.FLOAT16
+
+
+@pytest.mark.parametrize("error", [LOST, lease_fenced(1, 2)])
+async def test_a_rebuild_in_another_width_that_fails_when_it_stages_again_does_not_say_that_nothing_happened(
+    narrowing: SemanticWorld, backing: Backing, error: DomainError
+) -> None:
+    async def vanish() -> None:
+        backing.index.before["publish"] = fails()
+        backing.index.before["stage"] = fails_once(error)
+        backing.drop_segments(but=())
+
+    backing.index.before["publish"] = vanish
+    with refused(Reason.OUTCOME_UNKNOWN):
+        await narrowing.refresh(rebuild=True)
+    assert (await narrowing.refresh()).indexed_count == 1
+    assert await width(narrowing) is FloatWidth.FLOAT16
