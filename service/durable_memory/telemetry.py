@@ -132,6 +132,8 @@ def _log_unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
         task=task.get_name() if isinstance(task, asyncio.Task) else None,
         exceptions=exception_types(error),
         frames=[] if error is None else frames(error),
+        # The event loop's own words: of an exception they quote what it says, and without one they are fixed.
+        **({"problem": context["message"]} if error is None else {}),
     )
 
 

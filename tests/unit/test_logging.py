@@ -85,6 +85,17 @@ def test_what_nobody_handled_is_logged_by_its_place_without_its_text(output):
     assert "the content of" not in output.getvalue()
 
 
+def test_a_problem_without_an_exception_is_logged_in_the_words_of_the_event_loop(output):
+    async def complain():
+        log_unhandled_by_place(asyncio.get_running_loop())
+        asyncio.get_running_loop().call_exception_handler({"message": "Task was destroyed but it is pending!"})
+
+    asyncio.run(complain())
+    (line,) = _lines(output)
+    assert (line["event"], line["exceptions"]) == ("unhandled", [])
+    assert line["problem"] == "Task was destroyed but it is pending!"
+
+
 def test_a_line_names_the_span_that_it_was_logged_in(output):
     telemetry = recording_telemetry("test", SimpleSpanProcessor(InMemorySpanExporter()), InMemoryMetricReader())
     log = structlog.stdlib.get_logger("durable_memory.test")
