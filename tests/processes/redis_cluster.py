@@ -16,7 +16,10 @@ from tests.processes.polling import wait_until
 from tests.processes.redis import RedisProcess
 
 _HOST = "127.0.0.1"
-_NODE_TIMEOUT_MILLIS = 1_000
+_NODE_TIMEOUT_MILLIS = 15_000
+_NODE_TIMEOUT_WITH_REPLICAS_MILLIS = 2_000
+"""After so long a shard's replica is promoted; with less, a busy server is taken for a dead one."""
+
 _WHOLE_SECONDS = 30.0
 
 
@@ -29,6 +32,7 @@ class RedisCluster:
 
     def __init__(self, binary: Path, *, shards: int = 3, replicas: int = 0) -> None:
         self._buses = [free_port() for _ in range(shards * (1 + replicas))]
+        self._node_timeout = _NODE_TIMEOUT_WITH_REPLICAS_MILLIS if replicas else _NODE_TIMEOUT_MILLIS
         nodes = [self._node(binary, bus) for bus in self._buses]
         self.primaries: Sequence[RedisProcess] = nodes[:shards]
         self.replicas: Sequence[RedisProcess] = nodes[shards:]
@@ -39,7 +43,7 @@ class RedisCluster:
         settings = {
             "cluster-enabled": "yes",
             "cluster-port": str(bus),
-            "cluster-node-timeout": str(_NODE_TIMEOUT_MILLIS),
+            "cluster-node-timeout": str(self._node_timeout),
             "cluster-require-full-coverage": "no",
         }
         return RedisProcess(binary, settings=settings)
