@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.stored_results import integer, parse_refs, refs_json, unreadable
+from durable_memory.app.stored_results import integer, unreadable
 from durable_memory.domain.change_set import ChangeSet, ChangeSetRecord
 from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, outcome_unknown
 from durable_memory.domain.node import NodeRef, NodeRevision
@@ -24,12 +24,10 @@ _NOT_MENDED: Final = frozenset({Reason.DATA_CORRUPTED, Reason.INTERNAL})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChangeSet:
-    """What became of a change set: the token after it, its record, and the revisions that it made, in id order."""
+    """What became of a change set: the token after it, and its record."""
 
     token: ChangeToken
     record: ChangeSetRecord
-    revisions: tuple[NodeRevision, ...]
-    replayed: bool
 
 
 class ChangeSetService:
@@ -48,8 +46,7 @@ class ChangeSetService:
 
         def decide(loaded: Loaded) -> Decision:
             staged = stage_in(loaded, call, change_set, now)
-            refs = [revision.ref for revision in staged.revisions]
-            return Decision(change=staged, result={"at": staged.head.revision, "nodes": refs_json(refs)})
+            return Decision(change=staged, result={"at": staged.head.revision})
 
         outcome = await self._store.transact(
             call.namespace, Plan(lock=Lock.NAMESPACE, reads=reads_of(change_set), decide=decide, request=call.request)
@@ -62,8 +59,6 @@ class ChangeSetService:
         return AppliedChangeSet(
             token=ChangeToken(history_id=outcome.head.history_id, namespace_revision=at),
             record=found[0],
-            revisions=await exact_revisions(self._store, call, parse_refs(outcome.result["nodes"])),
-            replayed=outcome.replayed,
         )
 
 

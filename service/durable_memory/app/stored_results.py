@@ -5,7 +5,7 @@ A result that cannot be read is a fault of the store's content, so it fails loud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 
 from durable_memory.domain.canonical import JsonObject, JsonValue, parse_time_text, time_text
@@ -18,18 +18,10 @@ def ref_json(ref: NodeRef) -> JsonObject:
     return {"node_id": ref.node_id, "revision": ref.revision}
 
 
-def refs_json(refs: Iterable[NodeRef]) -> list[JsonValue]:
-    return [ref_json(ref) for ref in refs]
-
-
 def parse_ref(value: JsonValue) -> NodeRef:
     if not isinstance(value, Mapping) or value.keys() != {"node_id", "revision"}:
         raise unreadable("reference")
     return NodeRef(str(value["node_id"]), integer(value["revision"]))
-
-
-def parse_refs(value: JsonValue) -> list[NodeRef]:
-    return [parse_ref(item) for item in objects(value)]
 
 
 def objects(value: JsonValue) -> list[JsonObject]:

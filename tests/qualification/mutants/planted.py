@@ -74,17 +74,15 @@ _ANSWERS_FIRST: Final = """        decided: asyncio.Future[StagedChange] = async
         await asyncio.wait({decided, transaction}, return_when=asyncio.FIRST_COMPLETED)
         if decided.done():
             staged = decided.result()
-            return AppliedChangeSet(
-                token=staged.head.token, record=staged.record, revisions=staged.revisions, replayed=False
-            )
+            return AppliedChangeSet(token=staged.head.token, record=staged.record)
         outcome = transaction.result()
 """
 _DECIDES: Final = """            staged = stage_in(loaded, call, change_set, now)
-            refs = """
+            return """
 _TELLS: Final = """            staged = stage_in(loaded, call, change_set, now)
             if not decided.done():
                 decided.set_result(staged)
-            refs = """
+            return """
 _IMPORTS: Final = "from __future__ import annotations\n"
 
 _LOOKUP: Final = """                if record is not None:

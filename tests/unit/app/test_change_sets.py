@@ -54,7 +54,6 @@ async def test_a_change_set_raises_the_revision_by_one_and_answers_with_what_it_
     applied = await world.apply(candidate("b"), candidate("a"))
     assert applied.token.namespace_revision == 1
     assert ids_of(applied.revisions) == ["a", "b"]
-    assert not applied.replayed
 
 
 async def test_operations_on_one_node_make_one_revision(world: World) -> None:
@@ -68,17 +67,12 @@ async def test_operations_on_one_node_make_one_revision(world: World) -> None:
 
 
 async def test_a_repeat_is_answered_with_the_first_result_whatever_has_happened_since(world: World) -> None:
-    change_set = ChangeSet(operations=(active("a"),))
-    first = await world.app.change_sets.apply(world.request("ApplyChangeSet", "k"), change_set)
+    first = await world.apply(active("a"), key="k")
     await world.apply(revise("a", 1, "coffee"))
     await world.apply(to(NodeStatus.TOMBSTONED, "a", 2))
-    again = await world.app.change_sets.apply(world.request("ApplyChangeSet", "k"), change_set)
-    assert again.replayed
-    assert (again.token, [node.ref for node in again.revisions]) == (
-        first.token,
-        [node.ref for node in first.revisions],
-    )
-    assert again.revisions[0].content == "tea"
+    again = await world.apply(active("a"), key="k")
+    assert (again.token, again.record) == (first.token, first.record)
+    assert [(node.revision, node.content) for node in again.revisions] == [(1, "tea")]
     assert await world.revision() == 3
 
 

@@ -15,19 +15,26 @@ import pytest
 from durable_memory.adapters.memory import MemoryStore
 from durable_memory.adapters.runtime import ManualClock
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.change_sets import AppliedChangeSet
 from durable_memory.app.memories import MemoryResult, WriteOptions
 from durable_memory.app.services import AppServices, build_services
 from durable_memory.app.sessions import BegunRun, PolicyRequest
 from durable_memory.domain.access import AccessItem
 from durable_memory.domain.caller import Caller, Role
-from durable_memory.domain.change_set import AddRelation, ChangeSet, NodeDraft, Operation, RemoveRelation
+from durable_memory.domain.change_set import (
+    AddRelation,
+    ChangeSet,
+    ChangeSetRecord,
+    NodeDraft,
+    Operation,
+    RemoveRelation,
+)
 from durable_memory.domain.citation import Citation
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.evidence import DecisionInput, EvidenceInput, EvidenceKind, body_digest
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeKind, NodeRef, NodeRevision, Relation, RelationKind
 from durable_memory.domain.session import RecallMode
+from durable_memory.domain.state import ChangeToken
 from durable_memory.ports.store import RequestKey, Store
 
 START = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -52,6 +59,15 @@ class CountingIds:
 
     def random_hex(self, size: int) -> str:
         return hashlib.sha512(f"{self.name}/{next(self._count)}".encode()).hexdigest()[: 2 * size]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The answer to a change set, and the revisions that its record names."""
+
+    token: ChangeToken
+    record: ChangeSetRecord
+    revisions: tuple[NodeRevision, ...]
 
 
 def evidence(name: str, kind: EvidenceKind = EvidenceKind.USER_STATEMENT, **more: Any) -> EvidenceInput:
@@ -147,10 +163,13 @@ class World:
         result = await self.app.memories.retire(self.request("RetireMemory"), Citation.of(node), (), DEFAULTS)
         return result.node
 
-    async def apply(self, *operations: Operation, **more: Any) -> AppliedChangeSet:
-        return await self.app.change_sets.apply(
-            self.request("ApplyChangeSet"), ChangeSet(operations=operations, **more)
+    async def apply(self, *operations: Operation, key: str | None = None, **more: Any) -> Applied:
+        applied = await self.app.change_sets.apply(
+            self.request("ApplyChangeSet", key), ChangeSet(operations=operations, **more)
         )
+        refs = [NodeRef(change.node_id, change.revision) for change in applied.record.changes]
+        found = await self.store.revisions(self.namespace, frozenset(refs))
+        return Applied(applied.token, applied.record, tuple(found[ref] for ref in refs))
 
     async def node(self, node_id: str) -> NodeRevision:
         return (await self.app.repository.node(self.call, node_id))[1]
