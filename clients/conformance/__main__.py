@@ -70,8 +70,12 @@ async def _cell(case: Case, language: Language, executor: Executor, conditions: 
             "saved": surroundings.saved,
             "steps": case.orders(),
         }
+        running = asyncio.ensure_future(asyncio.to_thread(executor.run, order))
+        if any("cancel" in step for step in case.steps):
+            await surroundings.asked()
+            executor.cancel()
         try:
-            outcomes = await asyncio.to_thread(executor.run, order)
+            outcomes = await running
         except ExecutorError as error:
             return Cell(Verdict.FAILED, [str(error)])
         faults = _faults(case, outcomes) + surroundings.faults(case)

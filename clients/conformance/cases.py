@@ -13,9 +13,10 @@ REASONS: Final = Path(__file__).parents[1] / "reasons.json"
 
 STEP_KINDS: Final = ("call", "stream", "helper")
 _STEP_KEYS: Final = frozenset(
-    {*STEP_KINDS, "request", "arguments", "timeout_ms", "cancel_after_ms", "read", "save", "expect", "on_unavailable"}
+    {*STEP_KINDS, "request", "arguments", "timeout_ms", "cancel", "read", "save", "expect", "on_unavailable"}
 )
 _CASE_KEYS: Final = frozenset({"name", "given", "token", "answers", "asked", "drop", "steps"})
+_WHEN_ASKED: Final = "when_asked"
 GIVENS: Final = ("server", "keys", "semantic", "two_servers", "script", "lost_answer", "killed_server", "nothing")
 
 
@@ -64,6 +65,8 @@ def _case(group: str, row: Mapping[str, Any]) -> Case:
             raise ValueError(f"{where}: unknown keys of a step {sorted(unknown)}")
         if sum(kind in step for kind in STEP_KINDS) != 1:
             raise ValueError(f"{where}: a step is one of {STEP_KINDS}")
+        if step.get("cancel", _WHEN_ASKED) != _WHEN_ASKED or ("cancel" in step and case.given != "script"):
+            raise ValueError(f"{where}: a call is cancelled {_WHEN_ASKED}, by a service that follows a script")
         if "expect" not in step:
             raise ValueError(f"{where}: a step without an expectation proves nothing")
     return case

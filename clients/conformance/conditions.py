@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from durable_memory_client.methods import METHODS
 from tests.clients.python.fake_service import Answer, FakeService, Forever, Refusal
 from tests.processes.embedding_provider import EmbeddingProvider
 from tests.processes.free_port import free_port
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.processes.server import ServerProcess
 
@@ -154,6 +157,13 @@ class Surroundings:
         self._service = service
         self._proxy = proxy
 
+    async def asked(self) -> None:
+        """Return when the service has been asked something, or after a time in which any call would have come."""
+        assert self._service is not None, "only a service that follows a script knows that it was asked"
+        service = self._service
+        with suppress(WaitTimeoutError):
+            await wait_until_async(lambda: service.asked, what="the service was asked")
+
     def faults(self, case: Case) -> list[str]:
         """What is wrong with how the service was called."""
         found = []
@@ -212,6 +222,12 @@ def _faults_of_calls(method: str, service: FakeService, wanted: Mapping[str, Any
     calls = service.calls(method)
     if "attempts" in wanted and len(calls) != wanted["attempts"]:
         yield f"{method} was called {len(calls)} times, not {wanted['attempts']}"
+    if "most_attempts" in wanted and len(calls) > wanted["most_attempts"]:
+        yield f"{method} was called {len(calls)} times, more than {wanted['most_attempts']}"
+    if wanted.get("less_left_each_time"):
+        left = [call.seconds_left or math.inf for call in calls]
+        if not all(later < earlier for earlier, later in pairwise(left)):
+            yield f"{method}: of its deadline the attempts had {left} s, and not less each time"
     if wanted.get("same_request_id"):
         ids = {call.request.request_id for call in calls}
         if len(ids) != 1 or ids == {""}:

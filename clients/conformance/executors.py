@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).parents[2]
-CASE_SECONDS: Final = 60.0
+CASE_SECONDS: Final = 240.0
+"""After which a case has hung, for longer than all deadlines of its steps."""
 
 _PYTHON_PATH: Final = os.pathsep.join(map(str, (ROOT, ROOT / "clients/python/src")))
 
@@ -104,6 +105,14 @@ class Executor:
         if not isinstance(outcomes, list):
             raise ExecutorError(f"the executor answered {line[:500]!r}")
         return outcomes
+
+    def cancel(self) -> None:
+        """Cancel the call that is under way: its step waits for this. `run` goes on meanwhile, in another thread."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.write("cancel\n")
+                process.stdin.flush()
 
     def _start(self) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}

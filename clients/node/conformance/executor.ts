@@ -34,7 +34,7 @@ interface Step {
   readonly request?: JsonValue;
   readonly arguments?: JsonValue;
   readonly timeout_ms?: number;
-  readonly cancel_after_ms?: number;
+  readonly cancel?: string;
   readonly read?: number;
   readonly save?: Readonly<Record<string, string>>;
 }
@@ -51,12 +51,15 @@ const METHODS: ReadonlyMap<string, DescMethod> = new Map(
 );
 
 async function main(): Promise<void> {
-  for await (const line of createInterface({ input: process.stdin })) {
-    process.stdout.write(`${JSON.stringify({ outcomes: await run(JSON.parse(line) as Case) })}\n`);
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  for (let line = await lines.next(); line.done !== true; line = await lines.next()) {
+    const outcomes = await run(JSON.parse(line.value) as Case, () => lines.next());
+    process.stdout.write(`${JSON.stringify({ outcomes })}\n`);
   }
 }
 
-async function run(given: Case): Promise<unknown[]> {
+/** `told`: when the runner says that the call is to be cancelled. */
+async function run(given: Case, told: () => Promise<unknown>): Promise<unknown[]> {
   const outcomes: unknown[] = [];
   const saved: Saved = { ...given.saved };
   await using memory = new MemoryClient({
@@ -65,7 +68,7 @@ async function run(given: Case): Promise<unknown[]> {
     ...given.namespace,
   });
   for (const step of given.steps) {
-    const outcome = await outcomeOf(memory, step, saved);
+    const outcome = await outcomeOf(memory, step, saved, told);
     outcomes.push(outcome);
     for (const [name, path] of Object.entries(step.save ?? {})) {
       saved[name] = at("ok" in outcome ? outcome.ok : undefined, path);
@@ -78,14 +81,15 @@ async function outcomeOf(
   memory: MemoryClient,
   step: Step,
   saved: Saved,
+  told: () => Promise<unknown>,
 ): Promise<{ ok: unknown } | { error: unknown } | { cancelled: true }> {
   const cancel = new AbortController();
-  const timer =
-    step.cancel_after_ms === undefined
+  const cancelled =
+    step.cancel === undefined
       ? undefined
-      : setTimeout(() => {
+      : told().then(() => {
           cancel.abort(CANCELLED);
-        }, step.cancel_after_ms);
+        });
   try {
     return { ok: await answerOf(memory, step, saved, cancel.signal) };
   } catch (error) {
@@ -97,7 +101,7 @@ async function outcomeOf(
     }
     throw error;
   } finally {
-    clearTimeout(timer);
+    await cancelled;
   }
 }
 

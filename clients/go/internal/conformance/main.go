@@ -34,15 +34,15 @@ type order struct {
 }
 
 type step struct {
-	Call          string            `json:"call"`
-	Stream        string            `json:"stream"`
-	Helper        string            `json:"helper"`
-	Request       map[string]any    `json:"request"`
-	Arguments     map[string]any    `json:"arguments"`
-	TimeoutMS     int               `json:"timeout_ms"`
-	CancelAfterMS int               `json:"cancel_after_ms"`
-	Save          map[string]string `json:"save"`
-	Read          int               `json:"read"`
+	Call      string            `json:"call"`
+	Stream    string            `json:"stream"`
+	Helper    string            `json:"helper"`
+	Request   map[string]any    `json:"request"`
+	Arguments map[string]any    `json:"arguments"`
+	TimeoutMS int               `json:"timeout_ms"`
+	Cancel    string            `json:"cancel"`
+	Save      map[string]string `json:"save"`
+	Read      int               `json:"read"`
 }
 
 type object = map[string]any
@@ -54,7 +54,7 @@ func main() {
 		if err != nil {
 			return
 		}
-		outcomes, err := run(line)
+		outcomes, err := run(line, lines)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -68,7 +68,8 @@ func main() {
 	}
 }
 
-func run(line []byte) ([]any, error) {
+// run does the case of a line. A call that is to be cancelled is so when the next line has come.
+func run(line []byte, lines *bufio.Reader) ([]any, error) {
 	var given order
 	if err := json.Unmarshal(line, &given); err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func run(line []byte) ([]any, error) {
 	}
 	var outcomes []any
 	for _, step := range given.Steps {
-		outcome, err := outcomeOf(client, step, saved)
+		outcome, err := outcomeOf(client, step, saved, lines)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", given.Case, err)
 		}
@@ -105,7 +106,7 @@ func run(line []byte) ([]any, error) {
 }
 
 // outcomeOf is what came of a step. Its error is one of this program.
-func outcomeOf(client *durablememory.Client, step step, saved object) (object, error) {
+func outcomeOf(client *durablememory.Client, step step, saved object, lines *bufio.Reader) (object, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if step.TimeoutMS > 0 {
@@ -113,11 +114,18 @@ func outcomeOf(client *durablememory.Client, step step, saved object) (object, e
 		defer stop()
 		ctx = limited
 	}
-	if step.CancelAfterMS > 0 {
-		timer := time.AfterFunc(time.Duration(step.CancelAfterMS)*time.Millisecond, cancel)
-		defer timer.Stop()
+	told := make(chan struct{})
+	if step.Cancel == "" {
+		close(told)
+	} else {
+		go func() {
+			defer close(told)
+			_, _ = lines.ReadBytes('\n')
+			cancel()
+		}()
 	}
 	answer, err := answerOf(ctx, client, step, saved)
+	<-told
 	var failed *durablememory.Error
 	switch {
 	case err == nil:
