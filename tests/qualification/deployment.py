@@ -21,7 +21,7 @@ from tests.qualification.report.results import Finding, RowResult
 from tests.qualification.report.timeline import Timeline
 from tests.qualification.traffic.callers import Caller
 from tests.qualification.traffic.racers import CasRacer
-from tests.qualification.traffic.traffic import EVERYTHING, WRITERS, Traffic
+from tests.qualification.traffic.traffic import EVERYTHING, WRITERS, Traffic, stop_and_check
 
 _ATTEMPT_SECONDS: Final = 10.0
 _PAUSE_SECONDS: Final = 0.3
@@ -126,9 +126,7 @@ async def _loaded(
 
     async with traffic:
         await asyncio.sleep(seconds)
-        await traffic.stop()
-        await traffic.settle(_SETTLE_SECONDS)
-        await traffic.check(found)
+        await stop_and_check(traffic, found, _SETTLE_SECONDS)
     result.operations.add(traffic.operations)
     result.distributions |= availability.latencies(traffic.history)
     successes, ended = availability.writes(traffic.histories), traffic.ended

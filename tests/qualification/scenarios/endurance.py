@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Final
 
-from tests.processes.polling import WaitTimeoutError
 from tests.qualification.checks import availability
 from tests.qualification.checks.doubts import Span
 from tests.qualification.faults.fault import Fault
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.scenarios.traffic_index import judge_index, leave_alone, observer_of
-from tests.qualification.traffic.traffic import Traffic
+from tests.qualification.traffic.traffic import Traffic, stop_and_check
 
 HEALTHY_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 0.5
@@ -29,8 +28,9 @@ _AFTER_SECONDS: Final = 10.0
 """How long after it a fault's gap is looked for."""
 _STRUCK: Final = "processes_connections_or_chunks_struck"
 """Which of them depends on the fault: a process that ends is one, and so is a chunk that is late."""
-_JUDGED_SECONDS: Final = 120.0
-"""For judging what a fault left that broke down: perhaps nobody answers any more."""
+_JUDGED_SECONDS: Final = 600.0
+"""For judging what a fault left that broke down: perhaps nobody answers any more. Longer than it takes to give up what
+stays in doubt."""
 
 
 async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, least: int = 0) -> None:
@@ -53,7 +53,7 @@ async def endure(stage: Stage, traffic: Traffic, faults: Sequence[Fault], *, lea
 async def judged_all_the_same(stage: Stage, traffic: Traffic) -> AsyncIterator[None]:
     """If the block breaks down, judge the traffic before that is raised: what is lost may be why, and counts for more.
 
-    What keeps it from being judged is added to the error as a note.
+    What goes wrong with that is added to the error as a note.
     """
     try:
         yield
@@ -62,7 +62,8 @@ async def judged_all_the_same(stage: Stage, traffic: Traffic) -> AsyncIterator[N
             async with asyncio.timeout(_JUDGED_SECONDS):
                 await judge(stage, traffic)
         except Exception as unjudged:  # noqa: BLE001 - the first error is what the row has to say
-            broken.add_note(f"It could not be judged after that: {type(unjudged).__name__}: {unjudged}")
+            if unjudged is not broken:
+                broken.add_note(f"When it was judged after that: {type(unjudged).__name__}: {unjudged}")
         raise
 
 
@@ -149,19 +150,12 @@ def spans_of(stage: Stage, traffic: Traffic, names: Collection[str]) -> list[Spa
 async def judge(stage: Stage, traffic: Traffic) -> None:
     """Stop the traffic, find out what was in doubt, and hold everything against everything.
 
-    Raises: WaitTimeoutError in the end, if something stays in doubt.
+    Raises in the end what a caller did not expect, or WaitTimeoutError if something stays in doubt.
     """
-    await traffic.stop()
-    unsettled: WaitTimeoutError | None = None
     try:
-        await traffic.settle()
-    except WaitTimeoutError as error:
-        unsettled = error
-    # Also then: what stays in doubt for ever may be what was lost.
-    await traffic.check(stage.found)
-    measure(stage, traffic)
-    if unsettled is not None:
-        raise unsettled
+        await stop_and_check(traffic, stage.found)
+    finally:
+        measure(stage, traffic)
 
 
 def measure(stage: Stage, traffic: Traffic) -> None:

@@ -30,17 +30,18 @@ class _Fault:
 
 
 class _Traffic:
-    """`lost` is what its checks find, while it goes on and at the end; `settles`: whether nothing stays in doubt."""
+    """`lost` is what its checks find, while it goes on and at the end; `settles`: whether nothing stays in doubt.
+    `unexpected` is what a caller has ended with."""
 
     histories: Sequence[History] = ()
     history = History()
     operations = Operations()
     began, ended = 0.0, 1.0
 
-    def __init__(self, *lost: str, settles: bool = True, answers: bool = True) -> None:
+    def __init__(self, *lost: str, settles: bool = True, unexpected: Exception | None = None) -> None:
         self._lost = lost
         self._settles = settles
-        self._answers = answers
+        self._unexpected = unexpected
 
     async def acknowledged(self, more: int) -> None:
         return None
@@ -49,10 +50,10 @@ class _Traffic:
         found("kept so far", 1, self._lost)
 
     async def stop(self) -> None:
-        if not self._answers:
-            raise ConnectionError("nobody answers")
+        if self._unexpected is not None:
+            raise self._unexpected
 
-    async def settle(self) -> None:
+    async def settle(self, timeout: float) -> None:
         if not self._settles:
             raise WaitTimeoutError("in doubt")
 
@@ -125,12 +126,31 @@ async def test_what_is_not_settled_is_judged_all_the_same():
     assert _problems(row) == {"kept": ["r is not there"]}
 
 
-async def test_the_error_of_a_row_is_the_first_one_also_where_nothing_can_be_judged_any_more():
-    traffic = cast(Any, _Traffic(answers=False))
+async def test_what_a_caller_did_not_expect_is_raised_when_everything_has_been_judged():
+    row = stage()
+    with pytest.raises(ConnectionError, match="nobody answers"):
+        await judge(
+            row, cast(Any, _Traffic("r is not there", settles=False, unexpected=ConnectionError("nobody answers")))
+        )
+    assert _problems(row) == {"kept": ["r is not there"]}
+
+
+async def test_the_error_of_a_row_is_the_first_one_and_what_was_lost_is_found_all_the_same():
+    row, traffic = stage(), cast(Any, _Traffic("r is not there", unexpected=ConnectionError("nobody answers")))
     with pytest.raises(WaitTimeoutError, match="drain") as raised:
-        async with judged_all_the_same(stage(), traffic):
+        async with judged_all_the_same(row, traffic):
             await _BrokenFault("a").inject(None, random.Random(1))
-    assert raised.value.__notes__ == ["It could not be judged after that: ConnectionError: nobody answers"]
+    assert raised.value.__notes__ == ["When it was judged after that: ConnectionError: nobody answers"]
+    assert _problems(row) == {"kept": ["r is not there"]}
+
+
+async def test_a_caller_that_ended_the_row_with_an_error_is_not_told_twice():
+    row, unexpected = stage(), ConnectionError("corrupted")
+    with pytest.raises(ConnectionError, match="corrupted") as raised:
+        async with judged_all_the_same(row, cast(Any, _Traffic("r is not there", unexpected=unexpected))):
+            raise unexpected
+    assert not hasattr(raised.value, "__notes__")
+    assert _problems(row) == {"kept": ["r is not there"]}
 
 
 async def test_two_faults_at_once_have_struck_when_both_have():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from durable_memory_client import ChangeSet, MemoryNamespace, Node, UsageSummary, WatchedChange
+from durable_memory_client import ChangeSet, DurableMemoryError, MemoryNamespace, Node, UsageSummary, WatchedChange
 from tests.qualification.checks import contention, kernel, sessions
 from tests.qualification.checks import recall as recalls
 from tests.qualification.model.nodes import NodesModel
@@ -18,6 +19,7 @@ Found: TypeAlias = Callable[[str, int, Iterable[str]], None]
 """Takes what a check found: its name, how many things it looked at, what is wrong (`Stage.found`)."""
 
 _PAGE_SIZE = 500
+_WATCHED_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Kept:
     watched: Sequence[WatchedChange]
     nodes: Sequence[Node]
     usage: Sequence[UsageSummary]
+    unwatched: str = ""
+    """What kept a watch from telling all of it, if something did."""
 
     @property
     def committed(self) -> Mapping[Key, float]:
@@ -36,23 +40,35 @@ class Kept:
 
 
 async def read_all(memory: MemoryNamespace, watched: Sequence[WatchedChange] | None = None) -> Kept:
-    """Read it whole. `watched` is what a watch was told while it happened; None: it is watched now, from its start."""
+    """Read it whole. `watched` is what a watch was told while it happened; None: it is watched now, from its start, as
+    far as that goes."""
     changes = [change async for change in memory.list_change_sets(page_size=_PAGE_SIZE)]
+    unwatched = ""
     if watched is None:
-        seen = []
-        if changes:
-            async with memory.watch(after=0, include_nodes=True) as watch:
-                async for change in watch:
-                    seen.append(change)
-                    if change.change_token.namespace_revision >= changes[-1].namespace_revision:
-                        break
-        watched = seen
+        watched = seen = list[WatchedChange]()
+        try:
+            async with asyncio.timeout(_WATCHED_SECONDS):
+                await _watch(memory, changes, seen)
+        except (DurableMemoryError, TimeoutError) as error:
+            unwatched = f"after {len(seen)} change sets the watch got no further: {type(error).__name__}: {error}"
     return Kept(
         changes=changes,
         watched=watched,
         nodes=await memory.snapshot().all(),
         usage=[one async for one in memory.usage(page_size=_PAGE_SIZE)],
+        unwatched=unwatched,
     )
+
+
+async def _watch(memory: MemoryNamespace, changes: Sequence[ChangeSet], seen: list[WatchedChange]) -> None:
+    """Watch all of these changes."""
+    if not changes:
+        return
+    async with memory.watch(after=0, include_nodes=True) as watch:
+        async for change in watch:
+            seen.append(change)
+            if change.change_token.namespace_revision >= changes[-1].namespace_revision:
+                return
 
 
 def judge(
@@ -175,7 +191,7 @@ def _session_findings(history: History, restarts: Sequence[sessions.Restart]) ->
 
 
 def _watch_problems(kept: Kept) -> list[str]:
-    found = kernel.torn(kept.watched)
+    found = [*filter(None, [kept.unwatched]), *kernel.torn(kept.watched)]
     if [change.change_set for change in kept.watched] != list(kept.changes):
         found.append(f"{len(kept.watched)} change sets were watched, and others are listed ({len(kept.changes)})")
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -12,9 +12,9 @@ from durable_memory_client import (
     ChangeSet,
     ChangeToken,
     Citation,
+    DurableMemoryError,
     MemoryClient,
     MemoryNamespace,
-    MemoryServiceError,
     WatchedChange,
 )
 from tests.processes.polling import WaitTimeoutError, wait_until_async
@@ -39,6 +39,7 @@ BUSY: Sequence[type[Caller]] = (
 )
 QUIET: Sequence[type[Caller]] = (Rememberer, Admitter)
 _PAGE_SIZE = 500
+_READ_SECONDS = 60.0
 _LOOKED_UP = 20
 
 RECONNECT_AT_ONCE = (
@@ -56,6 +57,25 @@ def connect(server: ServerProcess, scope: str = "default", *, address: str | Non
     )
 
 
+async def all_of(work: Iterable[Awaitable[None]]) -> None:
+    """Let each of them end, whatever becomes of the others; then raise the first that failed."""
+    for ended in await asyncio.gather(*work, return_exceptions=True):
+        if ended is not None:
+            raise ended
+
+
+async def in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
+    """Take each step, whatever became of those before it; then raise the first that failed."""
+    errors: list[Exception] = []
+    for step in steps:
+        try:
+            await step()
+        except Exception as error:  # noqa: BLE001 - the first is raised in the end; others may follow from it
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
 class Follower:
     """Watches a namespace from its beginning, across everything, and keeps what it is told."""
 
@@ -64,7 +84,7 @@ class Follower:
         self._task = asyncio.create_task(self._follow())
         self.changes: list[WatchedChange] = []
 
-    async def caught_up(self, revision: int, timeout: float = 20.0) -> None:
+    async def caught_up(self, revision: int, timeout: float = 120.0) -> None:
         """Return when it was told everything up to a revision. Raises what the watch raised."""
 
         def is_there() -> bool:
@@ -75,10 +95,19 @@ class Follower:
         if revision:
             await wait_until_async(is_there, timeout, what=lambda: f"{revision} watched, {len(self.changes)} so far")
 
+    async def left_behind(self, revision: int) -> list[str]:
+        """What has kept it from being told everything up to a revision."""
+        try:
+            await self.caught_up(revision)
+        except (DurableMemoryError, WaitTimeoutError) as error:
+            told = self.changes[-1].change_token.namespace_revision if self.changes else 0
+            return [f"told of {told}, with the namespace at {revision}, it got no further: {error}"]
+        return []
+
     async def close(self) -> None:
         """End it. How it ended by itself `caught_up` has raised, or something worse has happened by now."""
         await self._watch.close()
-        with suppress(MemoryServiceError):
+        with suppress(DurableMemoryError):
             await self._task
 
     async def _follow(self) -> None:
@@ -155,13 +184,14 @@ class Tenancy:
         self._tasks = [asyncio.create_task(caller.run(self._stopping)) for caller in self.callers]
 
     async def stop(self) -> None:
-        """Let every caller finish what it is doing. Raises what one of them did not expect."""
+        """Let every caller finish what it is doing. Raises in the end what one of them did not expect."""
         self._stopping.set()
-        await asyncio.gather(*self._tasks)
+        await all_of(self._tasks)
 
     async def finish(self) -> None:
-        """Let every caller do what has to have been done after the last fault; after `stop`."""
-        await asyncio.gather(*(caller.finish() for caller in self.callers))
+        """Let every caller do what has to have been done after the last fault; after `stop`. Raises in the end what one
+        of them did not expect."""
+        await all_of(caller.finish() for caller in self.callers)
 
     async def check(self) -> None:
         """Whether everything that the callers know by now is true. They may go on meanwhile."""
@@ -173,7 +203,7 @@ class Tenancy:
         self._require_running()
         calls, readings = self.recorder.calls_so_far(), list(self.recorder.readings)
         known = self._listed[-1].namespace_revision if self._listed else 0
-        token = await self.memory.get_change_token()
+        token = await self.memory.get_change_token(timeout=_READ_SECONDS)
         self._listed += await self._list(after=known)
         listed, later = list(self._listed), self.recorder.calls_so_far()
         # Beside the event loop, which may carry every line of a cluster: it is not to look dead meanwhile.
@@ -184,7 +214,7 @@ class Tenancy:
             found.append(f"{len(listed)} change sets are listed at namespace revision {token.namespace_revision}")
         return found
 
-    async def settle(self, timeout: float = 30.0) -> None:
+    async def settle(self, timeout: float = 300.0) -> None:
         """Repeat what is in doubt until its outcome is known. Raises: WaitTimeoutError."""
 
         async def settled() -> bool:
@@ -211,22 +241,13 @@ class Tenancy:
         """
         watched, followed = None, []
         if self._follower is not None:
-            problems = await self._left_behind(self._follower)
+            token = await self.memory.get_change_token(timeout=_READ_SECONDS)
+            problems = await self._follower.left_behind(token.namespace_revision)
             followed.append(Finding(check="a watch goes on", looked_at=1, problems=problems))
             watched = None if problems else list(self._follower.changes)
         kept = await read_all(self.memory, watched)
         found = await asyncio.to_thread(judge, self.history.copy(), kept, self.recorder.texts, restarts=restarts)
         return [*followed, *found], kept
-
-    async def _left_behind(self, follower: Follower) -> list[str]:
-        """What has kept it from being told everything that is there."""
-        token = await self.memory.get_change_token()
-        try:
-            await follower.caught_up(token.namespace_revision)
-        except (MemoryServiceError, WaitTimeoutError) as error:
-            told = follower.changes[-1].change_token.namespace_revision if follower.changes else 0
-            return [f"told of {told}, with the namespace at {token.namespace_revision}, it got no further: {error}"]
-        return []
 
     async def check_everything(self) -> None:
         """Whether the whole of the namespace is what its callers know. Nobody writes meanwhile."""
@@ -270,7 +291,9 @@ class Tenancy:
         assert there.token.namespace_revision == here.token.namespace_revision
 
     async def _list(self, after: int, memory: MemoryNamespace | None = None) -> list[ChangeSet]:
-        pages = (memory or self.memory).list_change_sets(after_namespace_revision=after, page_size=_PAGE_SIZE)
+        pages = (memory or self.memory).list_change_sets(
+            after_namespace_revision=after, page_size=_PAGE_SIZE, timeout=_READ_SECONDS
+        )
         return [change async for change in pages]
 
     def _require_running(self) -> None:

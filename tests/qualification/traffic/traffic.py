@@ -3,9 +3,7 @@
 async with Traffic(stage.cluster, ["row1-a", "row1-b"], seed=7) as traffic:
     ...                                    # break things; `acknowledged` says whether it goes on
     await traffic.acknowledged(20)
-    await traffic.stop()
-    await traffic.settle()
-    await traffic.check(stage.found)
+    await stop_and_check(traffic, stage.found)
 stage.result.operations.add(traffic.operations)
 """
 
@@ -35,7 +33,7 @@ from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, 
 from tests.qualification.traffic.judgement import Found, Kept, together
 from tests.qualification.traffic.racers import CasRacer, Repeater
 from tests.qualification.traffic.readers import Admitter, Recaller, SessionResumer
-from tests.qualification.traffic.tenancy import Tenancy
+from tests.qualification.traffic.tenancy import Tenancy, all_of, in_turn
 
 EVERYTHING: Sequence[type[Caller]] = (
     *(Rememberer, Reviser, Reviser, ChangeSetter, Proposer),
@@ -56,6 +54,9 @@ PAUSE_SECONDS = 0.2
 
 BY_MEANING_PAUSE_SECONDS = 0.8
 """A model makes some ten vectors per second on half a machine; who writes more is recalled by words alone."""
+
+SETTLE_SECONDS = 300.0
+"""For what is in doubt in a namespace, which is repeated one after the other."""
 
 _RESTARTS = frozenset({ServerKilled.name, EveryServerKilled.name, ServerDrained.name})
 _ATTEMPT_SECONDS = 2.0
@@ -184,12 +185,14 @@ class Traffic:
 
     async def stop(self) -> None:
         """Let every caller finish what it is doing, and do once more what is to be known of the time after the last
-        fault. Raises what one of them did not expect."""
+        fault. Raises in the end what one of them did not expect."""
         self.ended = time.monotonic()
-        await asyncio.gather(*(tenancy.stop() for tenancy in self.tenancies))
-        await asyncio.gather(*(tenancy.finish() for tenancy in self.tenancies))
+        await in_turn(
+            lambda: all_of(tenancy.stop() for tenancy in self.tenancies),
+            lambda: all_of(tenancy.finish() for tenancy in self.tenancies),
+        )
 
-    async def settle(self, timeout: float = 60.0) -> None:
+    async def settle(self, timeout: float = SETTLE_SECONDS) -> None:
         """Repeat what is in doubt, with the same request ids, until all of it is known; and some of what is known.
 
         Raises: WaitTimeoutError, if something cannot be known: then a server does not answer.
@@ -277,6 +280,12 @@ class Traffic:
         )
         self._stack.push_async_callback(tenancy.close)
         return tenancy
+
+
+async def stop_and_check(traffic: Traffic, found: Found, timeout: float = SETTLE_SECONDS) -> None:
+    """`stop`, `settle` and `check`, each of them also when the one before it fails: what a caller did not expect, or
+    what stays in doubt for ever, may be what was lost. Raises in the end what the first that failed raised."""
+    await in_turn(traffic.stop, lambda: traffic.settle(timeout), lambda: traffic.check(found))
 
 
 def _acknowledged_since(recorder: Recorder, began: float) -> int:
