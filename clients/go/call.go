@@ -15,10 +15,7 @@ import (
 )
 
 const (
-	// outagePause is how long, after an outage, calls that may go without an answer do so at once.
-	outagePause = 2 * time.Second
-	// patienceTimeout and patienceAttempts bound what may go without an answer.
-	patienceTimeout  = 2 * time.Second
+	// patienceAttempts bounds what may go without an answer, as the client's patience does.
 	patienceAttempts = 2
 	// asTheyTake is the number of attempts of a call that its policy alone bounds.
 	asTheyTake = 0
@@ -29,6 +26,8 @@ type calls struct {
 	connection    *grpc.ClientConn
 	headers       func(context.Context) ([]string, error) // of one attempt: names and values in turn
 	onUnavailable OnUnavailable
+	patience      time.Duration // of those who can go on without an answer
+	pause         time.Duration // after an outage, in which they do so at once
 	closed        atomic.Bool
 
 	mutex       sync.Mutex
@@ -196,8 +195,8 @@ func (c *calls) guarded(
 		return lasting, nil
 	}
 	deadline, stated := ctx.Deadline()
-	hurried := stated && time.Until(deadline) < patienceTimeout
-	patient, cancel := context.WithTimeout(ctx, patienceTimeout)
+	hurried := stated && time.Until(deadline) < c.patience
+	patient, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	err = work(patient, patienceAttempts)
 	var failed *Error
@@ -210,7 +209,7 @@ func (c *calls) guarded(
 		// Those who do not call for its sake learn why, but sent nothing.
 		lasting.Method, lasting.RequestID, lasting.Attempts, lasting.Definite, lasting.cause = "", "", 0, true, nil
 		c.mutex.Lock()
-		c.outageUntil, c.outage = time.Now().Add(outagePause), &lasting
+		c.outageUntil, c.outage = time.Now().Add(c.pause), &lasting
 		c.mutex.Unlock()
 	}
 	return failed, nil

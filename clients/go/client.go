@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "durablememory.dev/go/durablememoryv1"
+	"durablememory.dev/go/internal/patience"
 )
 
 // OnUnavailable is what a recall does when the service cannot answer. The zero value is what the session says, then
@@ -51,7 +52,10 @@ func NewClient(options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &calls{connection: connection, headers: chosen.outgoing, onUnavailable: chosen.onUnavailable}
+	made := &calls{
+		connection: connection, headers: chosen.outgoing, onUnavailable: chosen.onUnavailable,
+		patience: patience.Timeout, pause: patience.Pause,
+	}
 	return &Client{&Memory{calls: made, namespace: chosen.namespace}}, nil
 }
 

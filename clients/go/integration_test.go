@@ -13,6 +13,7 @@ import (
 
 	durablememory "durablememory.dev/go"
 	"durablememory.dev/go/dmtest"
+	"durablememory.dev/go/internal/patience"
 )
 
 var shared struct {
@@ -30,6 +31,8 @@ func realMemory(t *testing.T) *durablememory.Client {
 }
 
 func TestMain(m *testing.M) {
+	// What a test does while an outage lasts, and what must be answered, has the time that it takes.
+	patience.Timeout, patience.Pause = time.Minute, time.Hour
 	code := m.Run()
 	if shared.server != nil {
 		if err := shared.server.Close(); err != nil {

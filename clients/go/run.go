@@ -103,7 +103,7 @@ func (r *Run) Close() error {
 	if info, begun := r.Info(); !begun || !info.EndedAt.IsZero() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.values, patienceTimeout)
+	ctx, cancel := context.WithTimeout(r.values, r.calls().patience)
 	defer cancel()
 	_, err := r.end(ctx, patienceAttempts)
 	return err

@@ -312,15 +312,23 @@ func TestABeginningWhoseOutcomeIsUnknownCanBeRepeated(t *testing.T) {
 func TestARecallDoesNotWaitForAnAssembly(t *testing.T) {
 	run, server := begun(t)
 	server.Answers(admitMemories, scripted.Answer{Forever: true})
-	assembling, stop := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() { _, _ = run.Admit(assembling, []durablememory.Hit{hit("a")}, nil) })
+	assembling, stop := context.WithTimeout(t.Context(), time.Hour)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = run.Admit(assembling, []durablememory.Hit{hit("a")}, nil)
+	}()
 	server.Await(t.Context(), admitMemories, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := run.Recall(ctx, "tea", nil)
+	select {
+	case <-ended:
+		t.Error("the assembly has ended")
+	default:
+	}
 	stop()
-	group.Wait()
+	<-ended
 	must(t, err)
 }
 

@@ -4,10 +4,17 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	durablememory "durablememory.dev/go"
 	"durablememory.dev/go/dmtest"
+	"durablememory.dev/go/internal/patience"
 )
+
+func TestMain(m *testing.M) {
+	patience.Timeout = time.Minute // how soon the server answers is not what these tests judge
+	m.Run()
+}
 
 func TestWhatOneTurnHearsALaterTurnRecallsOnceItIsActive(t *testing.T) {
 	memory, ctx := dmtest.New(t).Client, t.Context()
