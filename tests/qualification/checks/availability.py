@@ -47,17 +47,56 @@ def by_fault(
 
     What lasts into the next fault is its own from there on. `until` is when traffic stopped.
     """
-    faults = sorted((event for event in events if event.lane is Lane.FAULT), key=lambda event: event.began)
+    faults = _faults(events)
     gaps: dict[str, list[float]] = defaultdict(list)
     for event in faults:
         if event.began >= until:
             break
-        ended = event.began if event.ended is None else event.ended
-        following = min((other.began for other in faults if other.began >= ended and other is not event), default=until)
-        end = min(ended + after, until, following)
-        cut = [*successes[: bisect.bisect_left(successes, end)], end] if end == following < until else successes
-        gaps[event.label].append(worst_gap(cut, event.began, end))
+        gaps[event.label].append(_gap(successes, faults, event, event.began, _end(event), after, until))
     return gaps
+
+
+def once_mended(
+    successes: Sequence[float], events: Iterable[Event], *, after: float, until: float
+) -> Mapping[str, Sequence[float]]:
+    """The same from the time on at which everything was mended, the fault and those that it overlaps: how long that
+    takes is the harness's doing, which starts processes and copies databases."""
+    faults = _faults(events)
+    gaps: dict[str, list[float]] = defaultdict(list)
+    for place, event in enumerate(faults):
+        mended = _end(event)
+        for other in faults[place + 1 :]:
+            if other.began >= mended:
+                break
+            mended = max(mended, _end(other))
+        if mended >= until:
+            continue
+        gaps[event.label].append(_gap(successes, faults, event, mended, mended, after, until))
+    return gaps
+
+
+def _gap(
+    successes: Sequence[float],
+    faults: Sequence[Event],
+    event: Event,
+    began: float,
+    ended: float,
+    after: float,
+    until: float,
+) -> float:
+    """From `began` to `after` seconds past `ended`, or to the next fault."""
+    following = min((other.began for other in faults if other.began >= ended and other is not event), default=until)
+    end = min(ended + after, until, following)
+    cut = [*successes[: bisect.bisect_left(successes, end)], end] if end == following < until else successes
+    return worst_gap(cut, began, end)
+
+
+def _faults(events: Iterable[Event]) -> list[Event]:
+    return sorted((event for event in events if event.lane is Lane.FAULT), key=lambda event: event.began)
+
+
+def _end(event: Event) -> float:
+    return event.began if event.ended is None else event.ended
 
 
 def longer_than(bound: float, what: str, gaps: Mapping[str, Sequence[float]]) -> list[str]:

@@ -54,6 +54,35 @@ def test_what_lasts_into_the_next_fault_is_that_ones_from_there_on():
     assert gaps == {"kill": [2.5], "promote": [7.0], "and, at the same time": [6.0]}
 
 
+def test_the_time_that_the_harness_takes_to_mend_a_fault_is_none_of_the_service_s():
+    events = [
+        Event(lane=Lane.FAULT, label="kill", began=10.0, ended=50.0),
+        Event(lane=Lane.FAULT, label="promote", began=70.0, ended=75.0),
+    ]
+    successes = [9.0, 53.0, 69.0, 110.0, 119.0]
+    gaps = availability.once_mended(successes, events, after=10.0, until=120.0)
+    assert gaps == {"kill": [16.0], "promote": [35.0]}
+    assert availability.longer_than(30.0, "write", gaps) == [
+        "no write for 35.0 s after promote, and 30.0 s is the most"
+    ]
+
+
+def test_a_fault_is_mended_when_those_that_overlap_it_are():
+    events = [
+        Event(lane=Lane.FAULT, label="kill", began=10.0, ended=12.0),
+        Event(lane=Lane.FAULT, label="promote", began=11.0, ended=40.0),
+        Event(lane=Lane.FAULT, label="cut", began=39.0, ended=41.0),
+        Event(lane=Lane.FAULT, label="never mended in the time of the traffic", began=80.0, ended=95.0),
+    ]
+    gaps = availability.once_mended([9.0, 44.0, 60.0], events, after=10.0, until=90.0)
+    assert gaps == {"kill": [16.0], "promote": [16.0], "cut": [16.0]}
+
+
+def test_what_never_comes_back_after_a_fault_is_mended_is_found():
+    events = [Event(lane=Lane.FAULT, label="kill", began=10.0, ended=12.0)]
+    assert availability.once_mended([9.0, 11.0], events, after=40.0, until=60.0) == {"kill": [40.0]}
+
+
 def test_only_what_succeeded_and_changes_nodes_counts_as_a_write():
     story = Story()
     story.remember("n", "one")

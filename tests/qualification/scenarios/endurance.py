@@ -23,7 +23,7 @@ PAUSE_SECONDS: Final = 0.5
 _BETWEEN: Final = (1, 12)
 """So many commands are acknowledged in each namespace between two faults, so that none comes at a quiet moment."""
 _MOST_SECONDS_WITHOUT: Final = 30.0
-"""No promise of the service, but the end of patience: what takes longer than that hangs."""
+"""After a fault was mended. No promise of the service, but the end of patience: what takes longer than that hangs."""
 _AFTER_SECONDS: Final = 10.0
 """How long after it a fault's gap is looked for."""
 _STRUCK: Final = "processes_connections_or_chunks_struck"
@@ -171,5 +171,6 @@ def measure(stage: Stage, traffic: Traffic) -> None:
         gaps = availability.by_fault(successes, events, after=_AFTER_SECONDS, until=traffic.ended)
         for label, of in gaps.items():
             result.figures[f"worst_seconds_without_{what}: {label}"] = round(max(of), 2)
-        late = availability.longer_than(_MOST_SECONDS_WITHOUT, what, gaps)
-        stage.found(f"{what} go on after each fault", sum(map(len, gaps.values())), late)
+        mended = availability.once_mended(successes, events, after=_AFTER_SECONDS, until=traffic.ended)
+        late = availability.longer_than(_MOST_SECONDS_WITHOUT, what, mended)
+        stage.found(f"{what} go on after each fault", sum(map(len, mended.values())), late)

@@ -31,7 +31,7 @@ from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY, REP
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
 
-_MOST_SECONDS: Final = 10.0
+_MOST_SECONDS: Final = 60.0
 _ENOUGH: Final = 3
 """One of them may turn out to change nothing, as what is remembered twice."""
 _CUT: Final = frozenset({"OUTCOME_UNKNOWN"})
@@ -61,7 +61,7 @@ class OldPrimaryAnswers:
 
 
 class CommitsCut:
-    """Every commit is cut, and each of its repetitions, until some callers give up and are in doubt; 10 s at most.
+    """Every commit is cut, and each of its repetitions, until some callers give up and are in doubt; 60 s at most.
 
     Clients repeat what is in doubt, with the same request id: one commit that is cut is settled before anybody sees it.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from durable_memory_client import (
     Run,
     SessionBinding,
 )
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.qualification.recorder.history import Begun, BegunAgain, Recorded, Resumed
 from tests.qualification.recorder.recorder import Question
 from tests.qualification.traffic.callers import Caller
@@ -29,6 +31,9 @@ _RECENT = 20
 _SESSIONS = 12
 _RUN_IDS = ("turn-1", "turn-2")
 _LAST_TRIES = 10
+_STATUS_SECONDS = 60.0
+_CAUGHT_UP_SECONDS = 300.0
+_LOOK_SECONDS = 0.2
 
 
 class Recaller(Caller):
@@ -82,7 +87,7 @@ class Recaller(Caller):
         method: str,
         recalling: Callable[[], Awaitable[Recall]],
         session_id: str = "",
-    ) -> None:
+    ) -> Recall | None:
         answer = await self._recorder.recall(
             recalling,
             question=question,
@@ -94,6 +99,37 @@ class Recaller(Caller):
         )
         if answer is None:
             await self._reach.again()
+        return answer
+
+
+class LastingRecaller(Recaller):
+    """One that asks by meaning when nobody writes any more and everything has a vector: a slow machine may have been
+    behind all the time before."""
+
+    async def finish(self) -> None:
+        """Wait until the index has everything, which it may never have; then ask about what was written last."""
+        if not self._recorder.questions:
+            return
+        question = self._recorder.questions[-1]
+
+        async def is_answered_by_all_vectors() -> bool:
+            memory = self.memory
+            try:
+                status = await memory.get_index_status(timeout=_STATUS_SECONDS)
+            except MemoryServiceError:
+                return False
+            if status.unindexed_active_count:
+                return False
+            answer = await self._ask(
+                question,
+                RecallMode.HYBRID,
+                "PreviewRecall",
+                lambda: memory.preview(question.text, mode=RecallMode.HYBRID, max_results=MOST_RESULTS),
+            )
+            return answer is not None and answer.semantic is not None and not answer.semantic.unindexed_active_count
+
+        with suppress(WaitTimeoutError):
+            await wait_until_async(is_answered_by_all_vectors, _CAUGHT_UP_SECONDS, interval=_LOOK_SECONDS)
 
 
 class RunCaller(Caller):

@@ -32,7 +32,7 @@ from tests.qualification.report.timeline import Event, Lane, Timeline
 from tests.qualification.traffic.callers import Caller, ChangeSetter, Proposer, Rememberer, Reviser
 from tests.qualification.traffic.judgement import Found, Kept, together
 from tests.qualification.traffic.racers import CasRacer, Repeater
-from tests.qualification.traffic.readers import Admitter, Recaller, SessionResumer
+from tests.qualification.traffic.readers import Admitter, LastingRecaller, Recaller, SessionResumer
 from tests.qualification.traffic.tenancy import Tenancy, all_of, in_turn
 
 EVERYTHING: Sequence[type[Caller]] = (
@@ -43,7 +43,7 @@ EVERYTHING: Sequence[type[Caller]] = (
 
 WRITERS: Sequence[type[Caller]] = (Rememberer, Reviser, ChangeSetter, Proposer, CasRacer, Repeater)
 
-BY_MEANING: Sequence[type[Caller]] = (Rememberer, Reviser, Recaller, Recaller, Recaller)
+BY_MEANING: Sequence[type[Caller]] = (Rememberer, Reviser, Recaller, Recaller, LastingRecaller)
 """Few that write and many that recall, for namespaces whose vectors are to keep up; with `BY_MEANING_PAUSE_SECONDS`."""
 
 LEAST_RATE = 2.0
