@@ -60,7 +60,7 @@ async def _loop_without_tasks() -> AsyncIterator[None]:
         return {task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()}
 
     # A closed channel or pool may need a few turns of the loop to end its tasks.
-    await wait_until_async(lambda: not left(), 10.0, what=lambda: f"all tasks ended: {left()}")
+    await wait_until_async(lambda: not left(), what=lambda: f"all tasks ended: {left()}")
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +104,7 @@ async def _database(postgres: PostgresProcess, template: str) -> AsyncIterator[s
         return await postgres.connections(name) == 0
 
     try:
-        await wait_until_async(is_unused, 5.0, what=f"every connection to {name} is closed")
+        await wait_until_async(is_unused, what=f"every connection to {name} is closed")
     finally:
         await postgres.drop_database(name)
 

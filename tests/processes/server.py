@@ -91,7 +91,7 @@ class ServerProcess:
         """Everything that the server has written to stdout and stderr."""
         return self.log.read_text(errors="replace")
 
-    def start(self, timeout: float = 30.0) -> None:
+    def start(self, timeout: float = 60.0) -> None:
         """Start the server; return when its health service says SERVING."""
         self.launch()
         try:
@@ -114,7 +114,7 @@ class ServerProcess:
             env=self._env,
         )
 
-    def wait_serving(self, timeout: float = 30.0) -> None:
+    def wait_serving(self, timeout: float = 60.0) -> None:
         """Wait until the health service answers SERVING for the whole server."""
         child = self._owned()
         with grpc.insecure_channel(self.address, options=_CHANNEL_OPTIONS) as channel:
@@ -125,7 +125,7 @@ class ServerProcess:
                 what=lambda: f"SERVING at {self.address}:\n{child.log_tail()}",
             )
 
-    def wait_exit(self, timeout: float = 30.0) -> int:
+    def wait_exit(self, timeout: float = 60.0) -> int:
         """Wait until the server ends by itself; return its exit code."""
         child = self._owned()
         wait_until(lambda: child.exit_code is not None, timeout, what=f"exit of the server at {self.address}")
@@ -136,7 +136,7 @@ class ServerProcess:
         self._owned().kill9()
         self._child = None
 
-    def terminate(self, timeout: float = 30.0) -> int:
+    def terminate(self, timeout: float = 60.0) -> int:
         """Drain: SIGTERM, wait for the end, and return the exit code. One that does not end in time is killed.
 
         Raises: what the wait for its end raises.
@@ -146,7 +146,7 @@ class ServerProcess:
         finally:
             self._child = None
 
-    def restart(self, timeout: float = 30.0) -> None:
+    def restart(self, timeout: float = 60.0) -> None:
         """Start again at the same address over the same store: after kill9, or after a drain."""
         if self._child is not None:
             self.terminate()

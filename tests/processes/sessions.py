@@ -43,7 +43,7 @@ async def waits_for_a_lock(observer: asyncpg.Connection) -> bool:
     return bool(await observer.fetchval(_WAITING))
 
 
-async def nothing_is_held(dsn: str, timeout: float = 10.0) -> None:
+async def nothing_is_held(dsn: str) -> None:
     """Return when no connection has a transaction, a statement or a lock."""
     seen: Sequence[asyncpg.Record] = []
 
@@ -57,7 +57,7 @@ async def nothing_is_held(dsn: str, timeout: float = 10.0) -> None:
             seen = await busy(observer)
             return not seen
 
-        await wait_until_async(is_quiet, timeout, what=held)
+        await wait_until_async(is_quiet, what=held)
 
 
 @asynccontextmanager
