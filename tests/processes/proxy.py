@@ -33,6 +33,7 @@ class Fate(Enum):
 
 
 Rule = Callable[[Way, bytes], Fate]
+Hearer = Callable[[Way, bytes], None]
 
 
 def always(way: Way, chunk: bytes) -> Fate:
@@ -48,6 +49,10 @@ def swallow_all(way: Way, chunk: bytes) -> Fate:
 def cut_all(way: Way, chunk: bytes) -> Fate:
     """Let nothing pass, and end every connection that tries."""
     return Fate.CUT_BEFORE
+
+
+def ignore(way: Way, chunk: bytes) -> None:
+    """Take no notice."""
 
 
 def when(way: Way, needle: bytes, fate: Fate) -> Rule:
@@ -142,6 +147,8 @@ class TcpProxy:
         """How many chunks waited for `delay_seconds`."""
         self.lost = 0
         """How many chunks came on a connection that had been swallowed."""
+        self.on_lost: Hearer = ignore
+        """Is told each of them."""
         self.held: list[Held] = []
         """What waits to be let go, in the order in which it came."""
         self._upstream_port = upstream_port
@@ -248,6 +255,7 @@ class TcpProxy:
                     await asyncio.sleep(self.delay_seconds)
                 if link.swallowed.is_set():
                     self.lost += 1
+                    self.on_lost(way, chunk)
                     continue
                 fate = self.rule(way, chunk)
                 if fate is not Fate.PASS:
