@@ -136,10 +136,11 @@ async def test_a_silent_network_is_an_unavailable_dependency_and_holds_nobody_fo
         store = await open_store(
             proxy.dsn(postgres_database),
             # Enough for a busy machine to open the store in.
-            statement_timeout_seconds=1.0,
-            silence_timeout_seconds=1.5,
-            connect_timeout_seconds=2.0,
-            rollback_timeout_seconds=0.2,
+            statement_timeout_seconds=4.0,
+            silence_timeout_seconds=4.0,
+            head_timeout_seconds=4.0,
+            connect_timeout_seconds=4.0,
+            rollback_timeout_seconds=0.5,
         )
         proxy.rule = when(Way.TO_SERVER, b"", Fate.SWALLOW)
         for call in (store.head(NAMESPACE), store.transact(NAMESPACE, create("a"))):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 
 import asyncpg
 import pytest
@@ -16,6 +15,9 @@ from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
 from tests.processes.proxy import Fate, TcpProxy, Way, always, when
 from tests.unit.app.world import START, CountingIds, opened_store, process
+
+_OF_AN_OPEN_STORE = 3
+"""The connections of one that has been written to: for writes, heads, and notifications."""
 
 
 @pytest.fixture
@@ -96,14 +98,23 @@ async def test_nor_does_a_repeat_of_an_admitting_recall_or_of_an_import(
 async def test_a_commit_without_an_answer_is_given_up_and_its_connection_not_used_again(
     open_store: OpenStore, postgres_database: str, proxy: TcpProxy
 ):
-    store = await open_store(proxy.dsn(postgres_database), commit_timeout_seconds=0.2, write_connections=1)
+    store = await open_store(proxy.dsn(postgres_database), commit_timeout_seconds=1.0, write_connections=1)
     proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
     assert await reason_of(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
 
     proxy.rule = always
+
+    async def is_written() -> bool:
+        try:
+            outcome = await store.transact(NAMESPACE, create("a", key="k"))
+        except DomainError as error:
+            # Until commits are known to be answered; or this one took long as well.
+            assert error.reason in (Reason.DEPENDENCY_UNAVAILABLE, Reason.OUTCOME_UNKNOWN)  # noqa: PT017
+            return False
+        return outcome.head.revision == 1
+
     # With the swallowed connection the server still has the lock until it notices that its client is gone.
-    outcome = await store.transact(NAMESPACE, create("a", key="k"))
-    assert outcome.head.revision == 1
+    await wait_until_async(is_written, what="the repeat is answered on another connection")
 
 
 async def test_a_commit_that_is_given_up_during_the_close_starts_nothing_and_one_after_the_next_open_does(
@@ -111,14 +122,20 @@ async def test_a_commit_that_is_given_up_during_the_close_starts_nothing_and_one
 ):
     store = await open_store(proxy.dsn(postgres_database), commit_timeout_seconds=0.5)
     for closes in (True, False):
-        proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
-        already = proxy.struck
+        proxy.rule = when(Way.TO_SERVER, b"BEGIN", Fate.HOLD)
         with capture_logs() as logs:
             writing = asyncio.ensure_future(reason_of(store.transact(NAMESPACE, create("a", key="k"))))
-            await wait_until_async(partial(_struck_since, proxy, already), what="the commit is sent")
+            await wait_until_async(lambda: proxy.held, what="the write has begun")
+            proxy.rule = when(Way.TO_SERVER, b"COMMIT", Fate.SWALLOW)
             if closes:
-                await store.close()
+                await wait_until_async(lambda: proxy.connections == _OF_AN_OPEN_STORE, what="all are there")
+                closing = asyncio.ensure_future(store.close())
+                # That of notifications ends first, and before it waits for the write all else has been told as well.
+                await wait_until_async(lambda: proxy.connections < _OF_AN_OPEN_STORE, what="the close has begun")
+            proxy.held[0].let_go()
             assert await writing is Reason.OUTCOME_UNKNOWN
+            if closes:
+                await closing
             # Whoever would ask for commits to be answered finds nobody, and does not end.
             proxy.refuse()
         assert ("commits_stalled" in [log["event"] for log in logs]) is not closes
@@ -126,10 +143,6 @@ async def test_a_commit_that_is_given_up_during_the_close_starts_nothing_and_one
         if closes:
             await store.open()
     await store.close()
-
-
-def _struck_since(proxy: TcpProxy, before: int) -> bool:
-    return proxy.struck > before
 
 
 async def test_a_connection_cut_before_the_commit_leaves_nothing_and_the_call_is_made_again(

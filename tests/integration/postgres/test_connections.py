@@ -16,18 +16,21 @@ from durable_memory.adapters.postgres.feed import ChangeFeed
 from durable_memory.adapters.postgres.pool import ConnectionPool
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.domain.errors import DomainError, Reason
+from tests.integration.postgres.conftest import PATIENT
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
 from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.processes.sessions import busy
 
 _COUNT_NODES = "SELECT count(*) FROM node_revision WHERE revision > $1"
+_NEVER_SECONDS = 1_000.0
+"""Longer than any test lasts: whoever waits for that does not come to an end."""
 _PARSE_COMPLETE = b"1\0\0\0\4"
 
 
 @asynccontextmanager
 async def _pool(dsn: str, **settings: Any) -> AsyncIterator[ConnectionPool]:
-    bounds = PostgresSettings(**settings)
+    bounds = PostgresSettings(**{**PATIENT, **settings})
     connector = Connector(dsn, bounds, Primary(lambda: None), lambda: 1.0)
     pool = ConnectionPool(connector, bounds, size=1)
     await pool.open()
@@ -145,12 +148,12 @@ async def test_closing_does_not_wait_for_ever_for_a_connection_whose_caller_gave
     postgres_database: str, postgres: PostgresProcess
 ):
     async with TcpProxy(postgres.port) as proxy:
-        settings = PostgresSettings(connect_timeout_seconds=60, statement_timeout_seconds=0.1)
+        settings = PostgresSettings(connect_timeout_seconds=_NEVER_SECONDS, statement_timeout_seconds=0.1)
         connector = Connector(proxy.dsn(postgres_database), settings, Primary(lambda: None), lambda: 1.0)
         pool = ConnectionPool(connector, settings, size=1)
         await pool.open()
         await _give_up_while_connecting(pool, proxy, Fate.SWALLOW)
-        await asyncio.wait_for(pool.close(), 5)
+        await asyncio.wait_for(pool.close(), 60)
         await wait_until_async(lambda: not proxy.connections, what="the connection is ended")
 
 
@@ -158,7 +161,7 @@ async def test_a_promotion_seen_while_it_is_asked_to_listen_has_the_feed_listen_
     postgres_database: str, postgres: PostgresProcess
 ):
     async with TcpProxy(postgres.port) as proxy:
-        settings = PostgresSettings(connect_timeout_seconds=60)
+        settings = PostgresSettings(connect_timeout_seconds=_NEVER_SECONDS)
         connector = Connector(proxy.dsn(postgres_database), settings, Primary(lambda: None), lambda: 1.0)
         feed = ChangeFeed(connector, settings, ChangeSignal(1.0), lambda: 1.0)
         await feed.start()

@@ -120,13 +120,13 @@ async def test_a_store_that_runs_notices_that_the_schema_has_moved(store: Postgr
     assert caught.value.reason is Reason.NOT_SERVING
 
 
-async def test_a_server_that_is_not_there_is_an_unavailable_dependency_without_its_address(unused_tcp_port: int):
-    dsn = f"postgresql://user:secret@127.0.0.1:{unused_tcp_port}/database"
+async def test_a_server_that_is_not_there_is_an_unavailable_dependency_without_its_address(refusing_port: int):
+    dsn = f"postgresql://user:secret@127.0.0.1:{refusing_port}/database"
     with pytest.raises(DomainError) as caught:
         await migrate(dsn)
     for error in (caught.value, await open_error(dsn)):
         assert error.reason is Reason.DEPENDENCY_UNAVAILABLE
-        assert not any(part in repr(error) for part in ("127.0.0.1", "secret", "user", str(unused_tcp_port)))
+        assert not any(part in repr(error) for part in ("127.0.0.1", "secret", "user", str(refusing_port)))
 
 
 async def refresh(records: PostgresSemanticRecords) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,8 @@ from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.namespace import Namespace
-from tests.integration.postgres.conftest import answers
+from durable_memory.ports.store import Plan
+from tests.integration.postgres.conftest import PATIENT, answers
 from tests.integration.postgres.plans import NAMESPACE, create, no_op
 from tests.processes.polling import wait_until_async
 from tests.qualification.cluster.postgres_pair import DATABASE, PostgresPair
@@ -40,7 +40,9 @@ async def store(pair: PostgresPair) -> AsyncIterator[PostgresStore]:
 
 @asynccontextmanager
 async def _opened(dsn: str, **settings: Any) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(dsn, ids=SystemIds(), settings=PostgresSettings(commit_timeout_seconds=1.0, **settings))
+    """All hosts answer, with more or less of it: each has all the time it needs to say when it was promoted."""
+    bounds = {**PATIENT, "other_hosts_seconds": 60.0, "commit_timeout_seconds": 5.0, **settings}
+    store = PostgresStore(dsn, ids=SystemIds(), settings=PostgresSettings(**bounds))
     try:
         await store.open()
         yield store
@@ -82,13 +84,10 @@ async def test_what_is_acknowledged_before_the_primary_is_killed_is_there_after_
     await pair.kill9_primary()
     before = len(acknowledged)
     await pair.promote()
-    promoted = time.monotonic()
-    await wait_until_async(lambda: len(acknowledged) > before, what="writes on the new primary")
-    _log.info("the new primary took a write %.3f s after it took any", time.monotonic() - promoted)
-    await wait_until_async(lambda: len(acknowledged) > before + 20, what="more of them")
+    await wait_until_async(lambda: len(acknowledged) > before + 20, what="writes on the new primary")
     ended.set()
     await asyncio.gather(*writers)
-    await asyncio.wait_for(waiter, 20.0)
+    await asyncio.wait_for(waiter, 60.0)
 
     nodes = await store.current_nodes(NAMESPACE, [*acknowledged, *unknown])
     assert set(acknowledged) <= set(nodes)
@@ -141,7 +140,11 @@ async def test_a_primary_that_was_overtaken_and_still_answers_is_found_out(pair:
             await writer.transact(NAMESPACE, create("after"))
 
         async def reads_what_was_written() -> bool:
-            return (await reader.head(NAMESPACE)).revision == 1
+            try:
+                return (await reader.head(NAMESPACE)).revision == 1
+            except DomainError as error:  # what the old one answers to a question from before it was found out
+                assert error.reason is Reason.DEPENDENCY_UNAVAILABLE  # noqa: PT017 - nothing else may come
+                return False
 
         await wait_until_async(reads_what_was_written, what="the later primary is read")
         assert set(await reader.current_nodes(NAMESPACE, ["after"])) == {"after"}
@@ -164,6 +167,7 @@ async def test_a_commit_that_waits_for_a_lost_standby_is_unknown_seen_by_nobody_
 
     await pair.restart_standby()
     await wait_until_async(lambda: _is_seen(store, "a"), what="the commit is over")
+    await wait_until_async(lambda: _is_done(store, no_op()), what="commits are answered again")
     for plan in plans[:2]:
         assert (await store.transact(NAMESPACE, plan)).replayed
     assert (await store.head(NAMESPACE)).revision == 2
@@ -179,22 +183,22 @@ async def test_a_primary_without_its_standby_is_not_filled_with_commits_that_wai
     assert set(told) == {Reason.OUTCOME_UNKNOWN, Reason.DEPENDENCY_UNAVAILABLE}
     # Those whose turn it was, and never more after that.
     assert told[Reason.OUTCOME_UNKNOWN] <= PostgresSettings().write_connections
-    began = time.monotonic()
     for namespace in namespaces[:4]:
         assert await _reason(store.transact(namespace, create("b"))) is Reason.DEPENDENCY_UNAVAILABLE
-    _log.info("%s, then refused in %.3f s each", told, (time.monotonic() - began) / 4)
     assert set(await store.current_nodes(NAMESPACE, ["first"])) == {"first"}
     assert (await store.head(NAMESPACE)).revision == 1
 
     await pair.restart_standby()
-    back = time.monotonic()
     await wait_until_async(lambda: _is_written(store, "c"), what="commits are answered again")
-    _log.info("the first commit %.3f s after the standby was back", time.monotonic() - back)
 
 
 async def _is_written(store: PostgresStore, node_id: str) -> bool:
+    return await _is_done(store, create(node_id, key=node_id))
+
+
+async def _is_done(store: PostgresStore, plan: Plan) -> bool:
     try:
-        await store.transact(NAMESPACE, create(node_id, key=node_id))
+        await store.transact(NAMESPACE, plan)
     except DomainError as error:
         assert error.reason in _IN_DOUBT  # noqa: PT017 - nothing else may come
         return False
@@ -209,8 +213,9 @@ async def test_what_only_a_lost_primary_had_is_another_history_from_then_on(pair
     # The primary shows it from now on, with or without a standby: whoever reads may see what is not yet safe.
     seen = await store.head(NAMESPACE)
     assert seen.revision == 1
-    # No answer to a repeat says that it is.
-    assert await _reason(store.transact(NAMESPACE, create("a", key="k"))) is Reason.OUTCOME_UNKNOWN
+    # No answer to a repeat says that it is; a service that had given up the commit by itself would not even try.
+    repeated = await _reason(store.transact(NAMESPACE, create("a", key="k")))
+    assert repeated in (Reason.OUTCOME_UNKNOWN, Reason.DEPENDENCY_UNAVAILABLE)
 
     await pair.promote()
     await wait_until_async(lambda: answers(store), what="the new primary is found")
@@ -232,8 +237,10 @@ async def _cancel_the_wait_for_the_standby(pair: PostgresPair) -> None:
     observer = await asyncpg.connect(pair.direct_dsn())
 
     async def waiting() -> object:
+        # The write's own, and not one by which the service would find out whether commits are answered.
         return await observer.fetchval(
-            "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'durable-memory'"
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE wait_event = 'SyncRep' AND application_name = 'durable-memory' AND query = 'COMMIT'"
         )
 
     try:

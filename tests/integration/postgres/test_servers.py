@@ -6,12 +6,16 @@ import itertools
 import asyncpg
 import pytest
 
+from durable_memory.adapters.postgres import feed
 from durable_memory.adapters.postgres.migrations import migrate
 from durable_memory.domain.errors import DomainError, Reason
 from tests.integration.postgres.conftest import OpenStore, answers
 from tests.integration.postgres.plans import NAMESPACE, create
 from tests.processes.polling import wait_until_async
 from tests.processes.postgres import PostgresProcess
+
+_NEVER_SECONDS = 1_000.0
+"""Longer than any test lasts."""
 
 
 async def test_a_killed_server_loses_nothing_acknowledged_and_the_store_recovers_by_itself(
@@ -42,7 +46,7 @@ async def test_a_killed_server_loses_nothing_acknowledged_and_the_store_recovers
     with pytest.raises(DomainError) as caught:
         await store.head(NAMESPACE)
     assert caught.value.reason is Reason.DEPENDENCY_UNAVAILABLE
-    await asyncio.wait_for(waiter, 20)
+    await asyncio.wait_for(waiter, 60)
 
     await asyncio.to_thread(postgres.restart)
     await wait_until_async(lambda: answers(store), what="the server is found again")
@@ -57,21 +61,24 @@ async def test_a_killed_server_loses_nothing_acknowledged_and_the_store_recovers
 
 
 async def test_a_waiter_in_another_process_wakes_before_the_poll(open_store: OpenStore, postgres_database: str):
-    stores = [await open_store(postgres_database, change_poll_seconds=60.0) for _ in range(2)]
+    stores = [await open_store(postgres_database, change_poll_seconds=_NEVER_SECONDS) for _ in range(2)]
     for writer, waiting in (stores, stores[::-1]):
         revision = (await waiting.head(NAMESPACE)).revision
         waiter = asyncio.ensure_future(waiting.wait_for_change(NAMESPACE, revision))
         await waiting.check()
         await writer.transact(NAMESPACE, create(f"n{revision}"))
-        await asyncio.wait_for(waiter, 20)
+        await asyncio.wait_for(waiter, 60)
 
 
-async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: OpenStore, postgres_database: str):
-    stores = [await open_store(postgres_database, change_poll_seconds=60.0) for _ in range(2)]
+async def test_the_feed_comes_back_after_its_connection_was_lost(
+    open_store: OpenStore, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(feed, "_SILENCE_SECONDS", _NEVER_SECONDS)
+    stores = [await open_store(postgres_database, change_poll_seconds=_NEVER_SECONDS) for _ in range(2)]
     observer = await asyncpg.connect(postgres_database)
 
     async def feeds():
-        # A connection's last statement: the feeds' is LISTEN, until they send or ask.
+        # A connection's last statement: the feeds' is LISTEN, until they send.
         return await observer.fetchval(
             "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
         )
@@ -84,7 +91,7 @@ async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: Ope
             " WHERE query LIKE 'LISTEN%' AND datname = current_database()"
         )
         # Coming back, it wakes everybody: what was missed meanwhile is not known.
-        await asyncio.wait_for(waiter, 20)
+        await asyncio.wait_for(waiter, 60)
 
         async def both_listen():
             return await feeds() == 2
@@ -93,14 +100,14 @@ async def test_the_feed_comes_back_after_its_connection_was_lost(open_store: Ope
         waiter = asyncio.ensure_future(stores[1].wait_for_change(NAMESPACE, 0))
         await stores[1].check()
         await stores[0].transact(NAMESPACE, create("a"))
-        await asyncio.wait_for(waiter, 20)
+        await asyncio.wait_for(waiter, 60)
     finally:
         await observer.close()
 
 
 async def test_a_wait_that_nobody_ends_is_over_after_the_poll_time(open_store: OpenStore, postgres_database: str):
     store = await open_store(postgres_database, change_poll_seconds=0.05)
-    await asyncio.wait_for(store.wait_for_change(NAMESPACE, 0), 20)
+    await asyncio.wait_for(store.wait_for_change(NAMESPACE, 0), 60)
 
 
 async def test_a_standby_is_refused_until_it_is_promoted(open_store: OpenStore):
