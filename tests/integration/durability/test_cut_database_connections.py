@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 import asyncpg
 
 from tests.conftest import StartServer
+from tests.integration.durability.load import sent
 from tests.processes.sessions import nothing_is_held
 from tests.qualification.recorder.history import Outcome
 from tests.qualification.recorder.recorder import unknown_and_applied
@@ -36,7 +37,7 @@ async def test_cut_connections_to_the_database_lose_nothing(postgres_database: s
         stack.push_async_callback(tenancy.close)
         tenancy.start()
         for _ in range(_CUTS):
-            await asyncio.wait_for(tenancy.recorder.sent(rng.randint(1, 8)), 30.0)
+            await sent(tenancy, rng.randint(1, 8))
             await asyncio.sleep(rng.uniform(0.0, 0.004))
             await administrator.fetch(_CUT)
         await tenancy.check()

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.conftest import StartServer
+from tests.integration.durability.load import acknowledged, sent
 from tests.processes.server import ServerProcess
 from tests.qualification.recorder.history import Outcome
 from tests.qualification.recorder.recorder import unknown_and_applied
@@ -17,6 +18,11 @@ from tests.qualification.traffic.tenancy import BUSY, QUIET, Tenancy, connect
 _KILLS = 5
 _SEEDS = (1, 2, 3, 4)
 _REPEATED = 100
+_ACKNOWLEDGED = 11
+"""Between two kills, at least: otherwise nothing is shown."""
+
+# Servers are started many times, which takes long where others want the machine as well.
+pytestmark = pytest.mark.timeout(600)
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +55,8 @@ async def test_kill_9_under_load_loses_nothing_that_was_acknowledged(store: str,
 
 async def _load(rng: random.Random, tenancies: list[Tenancy]) -> None:
     """Return at a moment that nobody could foresee, after there was some work; often just when a call was sent."""
-    await asyncio.wait_for(tenancies[0].recorder.sent(rng.randint(10, 60)), 30.0)
+    await acknowledged(tenancies[0], _ACKNOWLEDGED)
+    await sent(tenancies[0], rng.randint(10, 60))
     await asyncio.sleep(rng.uniform(0.0, 0.006))
 
 
@@ -77,5 +84,5 @@ def _report(tenancy: Tenancy) -> None:
     counts = {outcome.value: sum(call.outcome is outcome for call in calls) for outcome in Outcome}
     _log.info("attempts %s, commands in doubt %d, of these applied %d", counts, in_doubt, len(applied))
     # Otherwise nothing was shown.
-    assert counts["ok"] > 10 * _KILLS
+    assert counts["ok"] >= _ACKNOWLEDGED * _KILLS
     assert in_doubt

@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from durable_memory_client.errors import DependencyUnavailableError
 from tests.conftest import StartServer
+from tests.integration.durability.load import acknowledged, sent
 from tests.processes.polling import wait_until, wait_until_async
 from tests.processes.server import ServerProcess
 from tests.qualification.checks.kernel import problems
@@ -63,7 +64,7 @@ async def test_a_server_that_is_killed_while_it_makes_its_file_makes_it_the_next
         server = ServerProcess(f"sqlite:///{path}", tmp_path / f"killed-{number}.log")
         server.launch()
         try:
-            await wait_until_async(path.exists, 30.0, what="the file is there")
+            await wait_until_async(path.exists, what="the file is there")
             await asyncio.sleep(rng.uniform(0.0, 0.02))
         finally:
             server.kill9()
@@ -81,7 +82,7 @@ async def test_a_copy_that_is_taken_under_load_is_whole(start_server: StartServe
         tenancy = Tenancy([await stack.enter_async_context(connect(server))], seed=way)
         stack.push_async_callback(tenancy.close)
         tenancy.start()
-        await asyncio.wait_for(tenancy.recorder.sent(200), 30.0)
+        await acknowledged(tenancy, 150)
         known = list(tenancy.recorder.calls)
         await asyncio.to_thread(_disk_snapshot if way == "snapshot of the disk" else _backup, server, source, copy)
         later = tenancy.recorder.calls_so_far()
@@ -127,14 +128,16 @@ async def test_a_file_that_cannot_grow_refuses_writes_and_loses_nothing_that_was
         tenancy = Tenancy([client], seed="full")
         stack.push_async_callback(tenancy.close)
         tenancy.start()
-        await asyncio.wait_for(tenancy.recorder.sent(100), 30.0)
+        await sent(tenancy, 100)
         _let_no_file_grow_beyond(server, (tmp_path / "memory.db-wal").stat().st_size + 40_000)
 
         def is_refused() -> bool:
             recent = tenancy.recorder.calls[-20:]
-            return not any(call.outcome is Outcome.OK for call in recent)
+            refused = [call for call in recent if call.reason == "DEPENDENCY_UNAVAILABLE"]
+            # A caller that only had to wait too long tells nothing.
+            return len(refused) > 10 and not any(call.outcome is Outcome.OK for call in recent)
 
-        await wait_until_async(is_refused, 40.0, what="nothing can be written any more")
+        await wait_until_async(is_refused, 60.0, what="nothing can be written any more")
         assert "INTERNAL" not in {call.reason for call in tenancy.recorder.calls}
         with pytest.raises(DependencyUnavailableError) as refused:
             await client.remember("one more")
@@ -145,7 +148,7 @@ async def test_a_file_that_cannot_grow_refuses_writes_and_loses_nothing_that_was
         assert len(await client.preview("tea", max_results=5)) == 5
         assert await asyncio.to_thread(server.terminate) == 0
         await asyncio.to_thread(server.start)
-        await asyncio.wait_for(tenancy.recorder.sent(20), 30.0)
+        await sent(tenancy, 20)
         await tenancy.check()
         await tenancy.stop()
         await tenancy.settle()
@@ -162,5 +165,5 @@ def _is_not_serving(server: ServerProcess) -> bool:
     with grpc.insecure_channel(server.address, options=(("grpc.enable_http_proxy", 0),)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         # The published types of the stub lack its calls.
-        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=5.0)  # type: ignore[attr-defined]
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=60.0)  # type: ignore[attr-defined]
     return bool(answer.status == health_pb2.HealthCheckResponse.NOT_SERVING)
