@@ -17,6 +17,8 @@ from durable_memory_client.errors import RevisionConflictError
 
 _WRITERS = 64
 _CHANGES_EACH = 6
+_PATIENCE_SECONDS = 60.0
+"""Of a call among so many: how soon it is answered is not what is judged."""
 
 
 async def test_64_writers_of_one_node_lose_no_update_and_are_told_of_every_conflict(clients: Sequence[MemoryClient]):
@@ -60,7 +62,9 @@ async def test_of_64_writers_that_expect_the_same_namespace_one_wins(clients: Se
     async def remember(writer: int) -> int | None:
         memory = clients[writer % len(clients)]
         try:
-            remembered = await memory.remember(f"fact {writer}", expected_namespace_revision=1)
+            remembered = await memory.remember(
+                f"fact {writer}", expected_namespace_revision=1, timeout=_PATIENCE_SECONDS
+            )
         except RevisionConflictError as error:
             _require(error, expected="1", actual="2")
             return None
@@ -72,7 +76,10 @@ async def test_of_64_writers_that_expect_the_same_namespace_one_wins(clients: Se
 
 async def test_64_equal_requests_at_once_are_one(clients: Sequence[MemoryClient]):
     answers = await asyncio.gather(
-        *(clients[number % len(clients)].remember("the only one", request_id="request-1") for number in range(_WRITERS))
+        *(
+            clients[number % len(clients)].remember("the only one", request_id="request-1", timeout=_PATIENCE_SECONDS)
+            for number in range(_WRITERS)
+        )
     )
     assert len({(answer.outcome, answer.citation) for answer in answers}) == 1
     assert len([change async for change in clients[0].list_change_sets()]) == 1
@@ -80,21 +87,24 @@ async def test_64_equal_requests_at_once_are_one(clients: Sequence[MemoryClient]
 
 async def test_64_writers_that_remember_the_same_make_one_memory(clients: Sequence[MemoryClient]):
     answers = await asyncio.gather(
-        *(clients[number % len(clients)].remember("known to all") for number in range(_WRITERS))
+        *(
+            clients[number % len(clients)].remember("known to all", timeout=_PATIENCE_SECONDS)
+            for number in range(_WRITERS)
+        )
     )
     assert sorted(str(answer.outcome) for answer in answers) == ["CREATED", *["UNCHANGED"] * (_WRITERS - 1)]
     assert len({answer.citation for answer in answers}) == 1
 
 
 async def _begin(memory: MemoryNamespace) -> None:
-    await memory.remember("counted 0", node_id="counter", labels={"count": "0"})
+    await memory.remember("counted 0", node_id="counter", labels={"count": "0"}, timeout=_PATIENCE_SECONDS)
 
 
 async def _count_once(memory: MemoryNamespace, writer: int) -> int:
     """Add one to what is there, by compare and set. How many times somebody else was faster."""
     conflicts = 0
     while True:
-        node = await memory.get_node("counter")
+        node = await memory.get_node("counter", timeout=_PATIENCE_SECONDS)
         try:
             made = await _set(memory, node, int(node.labels["count"]) + 1, writer)
         except RevisionConflictError as error:
@@ -114,14 +124,14 @@ def _require(error: RevisionConflictError, **metadata: str) -> None:
 
 
 async def _is_there(memory: MemoryNamespace, revision: int) -> None:
-    assert (await memory.get_node("counter")).revision >= revision
+    assert (await memory.get_node("counter", timeout=_PATIENCE_SECONDS)).revision >= revision
 
 
 async def _set(memory: MemoryNamespace, node: Node, count: int, writer: int) -> int:
     """Half of the writers name the text that they have seen, the others the number of its revision."""
     content, labels = f"counted {count}", {"count": str(count), "writer": str(writer)}
     if writer % 2:
-        revised: Revised = await memory.revise(node, content=content, set_labels=labels)
+        revised: Revised = await memory.revise(node, content=content, set_labels=labels, timeout=_PATIENCE_SECONDS)
         return revised.citation.node_revision
     evidence = Evidence(uri=f"count:{writer}-{count}", kind=EvidenceKind.MANUAL, body=content.encode())
     applied: ChangeSet = await memory.apply_change_set(
@@ -133,7 +143,8 @@ async def _set(memory: MemoryNamespace, node: Node, count: int, writer: int) -> 
                 set_labels=labels,
                 evidence=[evidence],
             )
-        ]
+        ],
+        timeout=_PATIENCE_SECONDS,
     )
     return applied.changes[0].citation.node_revision
 

@@ -17,6 +17,8 @@ from durable_memory.ports.store import Decision, Loaded, Lock, Plan, Reads
 from tests.conformance.samples import MANY, apply, create, ids, node, request_key, session, writing
 from tests.processes.polling import wait_until_async
 
+_PATIENCE_SECONDS = 60.0
+
 
 def sqlite_error(code: int) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError("as SQLite says it")
@@ -55,7 +57,7 @@ class Gate:
     def plan(self) -> Plan:
         def decide(loaded: Loaded) -> Decision:
             self.reached.set()
-            self.released.wait(10.0)
+            assert self.released.wait(_PATIENCE_SECONDS), "nobody let it go"
             return Decision(result={})
 
         return Plan(lock=Lock.NODES, reads=Reads(), decide=decide)

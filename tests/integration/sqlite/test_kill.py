@@ -54,7 +54,7 @@ async def test_everything_acknowledged_survives_kills_exactly_once(path: Path, n
     for kill in range(KILLS):
         log = path.with_name(f"{kill}.log")
         child = Child([sys.executable, "-c", _WRITER, str(path), str(kill)], log=log, env=env)
-        wait_until(partial(_has_acknowledged, log), 30.0, what="enough was acknowledged")
+        wait_until(partial(_has_acknowledged, log), 60.0, what="enough was acknowledged")
         child.kill9()
         whole_lines = log.read_text().rpartition("\n")[0].splitlines()
         acknowledged |= {name: int(at) for name, at in (line.split() for line in whole_lines)}
