@@ -4,7 +4,7 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
@@ -14,6 +14,8 @@ import pytest
 from durable_memory_client import MemoryClient, MemoryServiceError, MemoryUnavailableError, Reason, errors
 from durable_memory_client import call_policy as call_policies
 from durable_memory_client import identity as identities
+from durable_memory_client.aio import calls
+from durable_memory_client.aio import refresh as refreshes
 from durable_memory_client.call_policy import RetryPolicy, call_policy
 from durable_memory_client.identity import host_instance, new_request_id
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
@@ -25,6 +27,7 @@ from tests.processes.free_port import free_port
 from tests.processes.polling import wait_until, wait_until_async
 
 REMEMBER = "MemoryService.Remember"
+REFRESH = "SemanticService.RefreshSemanticRecall"
 GET_CHANGE_TOKEN = "RepositoryService.GetChangeToken"
 
 REMEMBERED = memory_service_pb2.RememberResponse(citation=citation(), change_token=token(1))
@@ -170,6 +173,58 @@ async def test_a_caller_s_deadline_replaces_the_default(service: FakeService, me
     assert caught.value.reason == Reason.DEADLINE_EXCEEDED
     assert isinstance(caught.value, MemoryUnavailableError)
     assert caught.value.definite is False
+
+
+KINDS_OF_CALLS: dict[str, Callable[[MemoryClient, float], Awaitable[object]]] = {
+    "unary": lambda memory, timeout: memory.remember("The user prefers tea.", timeout=timeout),
+    "stream": lambda memory, timeout: memory.snapshot(timeout=timeout).all(),
+    "upload": lambda memory, timeout: memory.import_namespace([], timeout=timeout),
+}
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+@pytest.mark.parametrize("kind", KINDS_OF_CALLS)
+async def test_a_call_whose_time_is_over_is_not_sent_and_has_changed_nothing(
+    kind: str, timeout: float, service: FakeService, memory: MemoryClient
+):
+    with pytest.raises(errors.DeadlineExceededError) as caught:
+        await KINDS_OF_CALLS[kind](memory, timeout)
+
+    error = caught.value
+    assert (error.attempts, error.definite, error.request_id, error.method) == (0, True, None, "")
+    assert service.asked == []
+
+
+def test_a_call_of_the_blocking_twin_whose_time_is_over_is_not_sent_either(
+    service: FakeService, blocking_memory: BlockingMemoryClient
+):
+    with pytest.raises(errors.DeadlineExceededError) as caught:
+        blocking_memory.remember("The user prefers tea.", timeout=0)
+
+    assert (caught.value.attempts, caught.value.definite) == (0, True)
+    assert service.asked == []
+
+
+async def test_a_wait_that_lasted_too_long_does_not_hide_what_became_of_the_attempt_before(
+    service: FakeService, memory: MemoryClient, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+):
+    async def oversleep(seconds: float) -> None:
+        clock.now += seconds + 600.0
+
+    for module in (calls, refreshes):
+        monkeypatch.setattr(module, "sleep", oversleep)
+    service.will_answer(REMEMBER, LOST)
+    service.will_answer(REFRESH, [LOST])
+
+    for changing in (
+        memory.remember("The user prefers tea.", timeout=60.0),
+        memory.refresh_semantic_recall("assistant", timeout=60.0).wait(),
+    ):
+        with pytest.raises(MemoryUnavailableError) as caught:
+            await changing
+        assert (caught.value.code, caught.value.attempts, caught.value.definite) == (LOST.code, 1, False)
+
+    assert [asked.method for asked in service.asked] == [REMEMBER, REFRESH]
 
 
 async def test_a_caller_may_state_the_request_id(service: FakeService, memory: MemoryClient):

@@ -14,7 +14,8 @@ import pytest
 from durable_memory_client import MemoryClient, MemoryUnavailableError, errors, recall_all
 from durable_memory_client.aio import calls
 from durable_memory_client.aio.run import MemoryRun
-from durable_memory_client.call_policy import RetryPolicy
+from durable_memory_client.aio.transport import Gate
+from durable_memory_client.call_policy import Limit, RetryPolicy
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durable_memory_client.sync import calls as blocking_calls
 from durablememory.v1 import recall_service_pb2, session_service_pb2
@@ -305,6 +306,75 @@ async def test_a_caller_in_a_hurry_makes_no_outage_for_the_others(service: FakeS
         assert (await run.recall("tea", timeout=0.05)).unavailable
         service.will_answer(RECALL, recalled(hit()))
         assert not (await run.recall("tea")).unavailable
+
+
+LATE = Refusal(grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED")
+
+
+@pytest.mark.parametrize(("answer", "is_outage"), [(LATE, False), (DOWN, True)], ids=["late", "down"])
+async def test_who_had_little_time_after_a_wait_for_another_call_makes_no_outage_for_the_others(
+    answer: Refusal, is_outage: bool, service: FakeService, memory: MemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    held = Held(recall_service_pb2.AdmitMemoriesResponse(outcomes=[admitted()], next_context_id="next"))
+    service.will_answer(ADMIT, held, answer)
+    session = await memory.open_session("assistant")
+    limit = calls.patient()
+    async with session.run("turn-17") as run:
+        admitting = asyncio.create_task(run.admit([hit_value()], timeout=600.0))
+        try:
+            await wait_until_async(lambda: service.calls(ADMIT), what="the admission arrived")
+            monkeypatch.setattr(calls, "patient", lambda timeout=None: limit)
+            waiting = asyncio.create_task(run.admit([hit_value()], on_unavailable="empty"))
+            await wait_until_async(lambda: limit.waited, what="another admission waits for it")
+        finally:
+            held.let_go.set()
+        error = (await waiting).error
+
+        assert error is not None
+        assert (error.code, error.attempts > 0) == (answer.code, True)
+        assert (await session.recall("tea", on_unavailable="empty")).unavailable is is_outage
+        assert len((await admitting).hits) == 1
+
+
+def test_who_had_little_time_after_a_wait_in_the_blocking_twin_makes_no_outage_either(
+    service: FakeService, blocking_memory: BlockingMemoryClient, monkeypatch: pytest.MonkeyPatch
+):
+    held = Held(recall_service_pb2.AdmitMemoriesResponse(outcomes=[admitted()], next_context_id="next"))
+    service.will_answer(ADMIT, held, LATE)
+    session = blocking_memory.open_session("assistant")
+    limit = blocking_calls.patient()
+    with ThreadPoolExecutor(2) as pool, session.run("turn-17") as run:
+        admitting = pool.submit(run.admit, [hit_value()], timeout=600.0)
+        try:
+            wait_until(lambda: service.calls(ADMIT), what="the admission arrived")
+            monkeypatch.setattr(blocking_calls, "patient", lambda timeout=None: limit)
+            waiting = pool.submit(run.admit, [hit_value()], on_unavailable="empty")
+            wait_until(lambda: limit.waited, what="another admission waits for it")
+        finally:
+            held.let_go.set()
+        error = waiting.result(60.0).error
+
+        assert error is not None
+        assert (error.code, error.attempts) == (LATE.code, 1)
+        assert not session.recall("tea", on_unavailable="empty").unavailable
+        assert len(admitting.result(60.0).hits) == 1
+
+
+async def test_who_comes_while_a_call_is_given_its_turn_waits_for_it():
+    gate, limits = Gate(), [Limit(600.0) for _ in range(3)]
+
+    async def entering(limit: Limit) -> None:
+        async with gate.entered(limit):
+            pass
+
+    async with gate.entered(limits[0]):
+        waiting = asyncio.create_task(entering(limits[1]))
+        await wait_until_async(lambda: limits[1].waited, what="one waits")
+    # It is its turn, and it has not run yet.
+    await entering(limits[2])
+    await waiting
+
+    assert [limit.waited for limit in limits] == [False, True, True]
 
 
 def test_an_outage_that_another_thread_ends_meanwhile_is_over(

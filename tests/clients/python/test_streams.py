@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -161,6 +162,31 @@ async def test_a_bad_line_ends_an_import_as_what_it_is(service: FakeService, mem
         await memory.import_namespace(["no record"])
 
 
+async def cancelled() -> None:
+    """What whoever awaits work that was cancelled gets, and is not cancelled itself."""
+    work = asyncio.get_running_loop().create_future()
+    work.cancel()
+    await work
+
+
+async def unready() -> None:
+    asyncio.get_running_loop().create_future().result()
+
+
+@pytest.mark.parametrize(
+    ("reading", "kind"), [(cancelled, asyncio.CancelledError), (unready, asyncio.InvalidStateError)]
+)
+async def test_what_ends_the_reading_of_the_lines_of_an_import_is_raised_as_it_is(
+    reading: Callable[[], Awaitable[None]], kind: type[BaseException], memory: MemoryClient
+):
+    async def lines() -> AsyncIterator[str]:
+        yield '{"node_revision":{"id":"prefers-tea"}}'
+        await reading()
+
+    with pytest.raises(kind):
+        await memory.import_namespace(lines())
+
+
 def test_a_bad_line_ends_an_import_of_the_blocking_twin_as_what_it_is(
     service: FakeService, blocking_memory: BlockingMemoryClient
 ):
@@ -254,6 +280,22 @@ async def test_a_read_of_a_watch_that_was_given_up_loses_nothing(service: FakeSe
 
         assert (await anext(changes)).change_token.namespace_revision == 4
     assert service.calls(WATCH)[1].request.after_namespace_revision == 3
+
+
+async def test_a_watch_that_was_given_up_before_its_first_message_begins_at_a_later_now(
+    service: FakeService, memory: MemoryClient
+):
+    service.will_answer(WATCH, [Forever()], [heartbeat(3), change(4), Forever()])
+    async with memory.watch() as changes:
+        waiting = asyncio.ensure_future(anext(changes))
+        await wait_until_async(lambda: service.calls(WATCH), what="the watch has arrived")
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+        assert changes.position is None
+        assert (await anext(changes)).change_token.namespace_revision == 4
+    assert not service.calls(WATCH)[1].request.HasField("after_namespace_revision")
 
 
 async def test_a_watch_of_a_client_that_is_closed_says_so(service: FakeService, memory: MemoryClient):

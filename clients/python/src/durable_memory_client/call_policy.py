@@ -70,12 +70,14 @@ class CallPolicy:
 class Limit:
     """Until when all steps of one call may try, together: opening, beginning, waiting for their turn, and the call.
 
-    `attempts` is how often each of them may; None: as often as its policy says.
+    `attempts` is how often each of them may; None: as often as its policy says. `waited` is whether one of them had to
+    wait for another call.
     """
 
     def __init__(self, timeout: float | None, attempts: int | None = None) -> None:
         self._ends_at = None if timeout is None else time.monotonic() + timeout
         self.attempts = attempts
+        self.waited = False
 
     @classmethod
     def usual(cls, timeout: float | None) -> Limit:

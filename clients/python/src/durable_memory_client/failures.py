@@ -91,10 +91,10 @@ def error_of_call(error: grpc.RpcError | DecodeError, attempted: Attempted) -> M
     )
 
 
-def error_of_waiting() -> DeadlineExceededError:
-    """The exception for a call that was never sent: its time was over before its turn came."""
+def error_of_unsent() -> DeadlineExceededError:
+    """The exception for a call whose time was over before it was sent."""
     return DeadlineExceededError(
-        "another call of the session or run took all the time",
+        "the time was over before the call was sent",
         code=grpc.StatusCode.DEADLINE_EXCEEDED,
         definite=True,
         attempts=0,

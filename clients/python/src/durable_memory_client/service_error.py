@@ -14,7 +14,8 @@ class DurableMemoryError(Exception):
 
 class IncompleteStreamError(DurableMemoryError):
     """What was answered is not the whole: a snapshot or an export without its footer or unlike it, a refresh without a
-    receipt, a watch with a gap, fewer outcomes than items. Nothing of it may be relied on.
+    receipt, a watch with a gap, an answer with another number of outcomes than was asked for. Nothing of it may be
+    relied on.
     """
 
 
@@ -29,7 +30,7 @@ class MemoryServiceError(DurableMemoryError):
     complete the first outcome. None for calls that change nothing.
     `definite`: True if the call certainly changed nothing. False if it may have: an error of a later attempt says
     nothing about the attempts before it.
-    `attempts`: how often the call was sent, by this client and by proxies that say so.
+    `attempts`: how often the call was sent, by this client and by proxies that say so; 0 if it was not.
     `retry_after`: seconds to wait before another attempt, if the service said so.
     """
 

@@ -96,7 +96,7 @@ class MemoryRun:
     async def _begun(self, limit: Limit) -> Run:
         if self._info is not None:
             return self._info  # without waiting for somebody else's assembly
-        async with self._gate.entered(limit.left):
+        async with self._gate.entered(limit):
             if self._info is None:
                 session = await self._session.ensure_open(limit)
                 response = await self._calls.unary(
@@ -181,7 +181,7 @@ class MemoryRun:
         async def recalling_admitted(limit: Limit) -> Recall:
             run = await self._begun(limit)
             # One assembly after the other: each has the context id that the one before it returned.
-            async with self._gate.entered(limit.left):
+            async with self._gate.entered(limit):
                 context_id = self.context_id
                 response = await self._calls.unary(request(run), recall_service_pb2.ActiveRecallResponse, limit=limit)
                 admissions = self._admissions(response.admissions, context_id, response.next_context_id)
@@ -212,7 +212,7 @@ class MemoryRun:
 
         async def admitting(limit: Limit) -> Admission:
             run = await self._begun(limit)
-            async with self._gate.entered(limit.left):
+            async with self._gate.entered(limit):
                 context_id = self.context_id
                 response = await self._calls.unary(
                     stated(

@@ -77,7 +77,7 @@ class MemorySession:
         """The open session. Raises: MemoryServiceError."""
         if self._info is not None:
             return self._info
-        async with self._gate.entered(limit.left):
+        async with self._gate.entered(limit):
             if self._info is None:
                 assert self._opening is not None
                 response = await self._calls.unary(self._opening, session_service_pb2.OpenSessionResponse, limit=limit)

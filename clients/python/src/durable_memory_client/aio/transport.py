@@ -13,8 +13,9 @@ from typing import Any, Protocol, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from durable_memory_client.call_policy import Limit
 from durable_memory_client.connection import Connection
-from durable_memory_client.failures import error_of_waiting
+from durable_memory_client.failures import error_of_unsent
 from durable_memory_client.methods import Method
 
 T_co = TypeVar("T_co", covariant=True)
@@ -32,19 +33,25 @@ class Gate:
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
+        self._present = 0  # within, or waiting
 
     @asynccontextmanager
-    async def entered(self, seconds: float | None) -> AsyncIterator[None]:
-        """Wait for so many seconds at most; None: without end. Raises: DeadlineExceededError."""
+    async def entered(self, limit: Limit) -> AsyncIterator[None]:
+        """Wait for as long as the limit says, which is told of a wait. Raises: DeadlineExceededError."""
+        limit.waited = limit.waited or self._present > 0
+        self._present += 1
         try:
-            async with asyncio.timeout(seconds):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise error_of_waiting() from None
-        try:
-            yield
+            try:
+                async with asyncio.timeout(limit.left):
+                    await self._lock.acquire()
+            except TimeoutError:
+                raise error_of_unsent() from None
+            try:
+                yield
+            finally:
+                self._lock.release()
         finally:
-            self._lock.release()
+            self._present -= 1
 
 
 class Replies:
@@ -95,20 +102,16 @@ class Transport:
         """Raises: grpc.RpcError, DecodeError; ValueError for what cannot be sent; what `requests` raises."""
         start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self._open().stream_unary(method.path)
         call = start(timeout=timeout, metadata=self._connection.headers())
-        with _cancelled_by_its_task_alone():
-            try:
-                async for request in requests:
-                    await call.write(method.encode(request))
+        try:
+            async for request in requests:
+                if not await _written(call, method.encode(request)):
+                    break
+            with _cancelled_by_its_task_alone():
                 await call.done_writing()
-            except asyncio.InvalidStateError:
-                # The service has answered already; what it said follows.
-                pass
-            except grpc.RpcError:
-                raise
-            except BaseException:
-                call.cancel()
-                raise
-            return method.decode(await call)
+                return method.decode(await call)
+        except BaseException:
+            call.cancel()  # harmless after its end
+            raise
 
     async def stream(self, method: Method, request: Message, timeout: float | None) -> Replies:
         """Raises: ValueError for what cannot be sent."""
@@ -136,6 +139,16 @@ class Transport:
         if self._loop is not loop:
             raise RuntimeError("this client belongs to another event loop; make one client per loop")
         return self._channel
+
+
+async def _written(call: grpc.aio.StreamUnaryCall[bytes, bytes], message: bytes) -> bool:
+    """Whether the service still reads. Raises: grpc.RpcError."""
+    try:
+        with _cancelled_by_its_task_alone():
+            await call.write(message)
+    except asyncio.InvalidStateError:
+        return False  # it has answered already; what it said follows
+    return True
 
 
 @contextmanager

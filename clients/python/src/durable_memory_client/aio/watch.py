@@ -24,8 +24,8 @@ class Watch(AsyncIterator[WatchedChange]):
     """An endless iterator of changes. Close it, or leave its block, to end it.
 
     `position` is the change token up to which everything has been read: keep it to go on from there another time.
-    It is None until the first message when the watch was not told where to start. A read that is given up loses
-    nothing: the next one goes on from there.
+    A read that is given up loses nothing: the next one goes on from there. A watch that was not told where to start
+    has no position until its first message: what is given up or lost before it begins again, at a later now.
     """
 
     def __init__(

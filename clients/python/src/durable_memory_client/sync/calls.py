@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from durable_memory_client.call_policy import Limit
 from durable_memory_client.errors import MemoryServiceError, MemoryUnavailableError
-from durable_memory_client.failures import CALL_FAILURES, Attempted, error_of_call
+from durable_memory_client.failures import CALL_FAILURES, Attempted, error_of_call, error_of_unsent
 from durable_memory_client.identity import new_request_id
 from durable_memory_client.methods import METHODS, Method
 from durable_memory_client.sync.transport import Replies, Transport, sleep
@@ -76,7 +76,7 @@ class Calls:
         while True:
             attempt += 1
             try:
-                response = self._transport.unary(method, request, limit.left)
+                response = self._transport.unary(method, request, _some_of(limit.left))
             except CALL_FAILURES as failed:
                 before = error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=attempt))
                 delay = method.policy.delay(before, attempt, limit.attempts)
@@ -84,7 +84,8 @@ class Calls:
                     raise before from failed
                 sleep(delay)
             except Exception as unsent:
-                # The client was closed, or has no token any more: what became of the attempt before is still unknown.
+                # The client was closed, has no token any more, or no time: what became of the attempt before is still
+                # unknown.
                 if before is None:
                     raise
                 raise before from unsent
@@ -101,7 +102,7 @@ class Calls:
         request_id = _settled_request_id(first, method)
         limit = method.policy.timeout if timeout is None else timeout
         try:
-            response = self._transport.upload(method, _chained(first, requests), limit)
+            response = self._transport.upload(method, _chained(first, requests), _some_of(limit))
         except CALL_FAILURES as failed:
             raise error_of_call(failed, Attempted(method=method.name, request_id=request_id, attempts=1)) from failed
         assert isinstance(response, response_type)
@@ -117,7 +118,7 @@ class Calls:
         method = _method_of(request, response_type)
         attempted = Attempted(method=method.name, request_id=_settled_request_id(request, method), attempts=attempt)
         limit = method.policy.timeout if timeout is None else timeout
-        return Stream(attempted, self._transport.stream(method, request, limit), response_type)
+        return Stream(attempted, self._transport.stream(method, request, _some_of(limit)), response_type)
 
     def guarded(
         self, on_unavailable: OnUnavailable | None, timeout: float | None, calls: Guarded[T]
@@ -129,14 +130,15 @@ class Calls:
         """
         if _checked(on_unavailable or self.on_unavailable) == "raise":
             return calls(Limit.usual(timeout))
+        limit = patient(timeout)
         outage = self._outage  # which another thread may end at any time
         if outage is not None and time.monotonic() < outage[0]:
             return _of_nobodys_call(outage[1])
         try:
-            return calls(patient(timeout))
+            return calls(limit)
         except MemoryUnavailableError as error:
-            hurried = timeout is not None and timeout < PATIENCE_SECONDS
             # That a caller had less time than is usual, or waited for another call, says nothing about the service.
+            hurried = limit.waited or (timeout is not None and timeout < PATIENCE_SECONDS)
             if error.attempts > 0 and not (hurried and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
                 self._outage = (time.monotonic() + OUTAGE_PAUSE_SECONDS, error)
             return error
@@ -167,6 +169,13 @@ class Stream(Iterator[R]):
     def cancel(self) -> None:
         """End the call; harmless after its end."""
         self._replies.cancel()
+
+
+def _some_of(left: float | None) -> float | None:
+    """What is left for an attempt, in seconds. Raises: DeadlineExceededError, definite, when nothing is."""
+    if left is not None and left <= 0:
+        raise error_of_unsent()
+    return left
 
 
 def _of_nobodys_call(error: MemoryUnavailableError) -> MemoryUnavailableError:

@@ -97,7 +97,7 @@ class MemoryRun:
     def _begun(self, limit: Limit) -> Run:
         if self._info is not None:
             return self._info  # without waiting for somebody else's assembly
-        with self._gate.entered(limit.left):
+        with self._gate.entered(limit):
             if self._info is None:
                 session = self._session.ensure_open(limit)
                 response = self._calls.unary(
@@ -182,7 +182,7 @@ class MemoryRun:
         def recalling_admitted(limit: Limit) -> Recall:
             run = self._begun(limit)
             # One assembly after the other: each has the context id that the one before it returned.
-            with self._gate.entered(limit.left):
+            with self._gate.entered(limit):
                 context_id = self.context_id
                 response = self._calls.unary(request(run), recall_service_pb2.ActiveRecallResponse, limit=limit)
                 admissions = self._admissions(response.admissions, context_id, response.next_context_id)
@@ -213,7 +213,7 @@ class MemoryRun:
 
         def admitting(limit: Limit) -> Admission:
             run = self._begun(limit)
-            with self._gate.entered(limit.left):
+            with self._gate.entered(limit):
                 context_id = self.context_id
                 response = self._calls.unary(
                     stated(

@@ -78,7 +78,7 @@ class MemorySession:
         """The open session. Raises: MemoryServiceError."""
         if self._info is not None:
             return self._info
-        with self._gate.entered(limit.left):
+        with self._gate.entered(limit):
             if self._info is None:
                 assert self._opening is not None
                 response = self._calls.unary(self._opening, session_service_pb2.OpenSessionResponse, limit=limit)

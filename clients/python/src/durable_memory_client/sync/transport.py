@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from durable_memory_client.call_policy import Limit
 from durable_memory_client.connection import Connection
-from durable_memory_client.failures import error_of_waiting
+from durable_memory_client.failures import error_of_unsent
 from durable_memory_client.methods import Method
 
 T_co = TypeVar("T_co", covariant=True)
@@ -37,10 +38,13 @@ class Gate:
         self._lock = threading.Lock()
 
     @contextmanager
-    def entered(self, seconds: float | None) -> Iterator[None]:
-        """Wait for so many seconds at most; None: without end. Raises: DeadlineExceededError."""
-        if not self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
-            raise error_of_waiting()
+    def entered(self, limit: Limit) -> Iterator[None]:
+        """Wait for as long as the limit says, which is told of a wait. Raises: DeadlineExceededError."""
+        if not self._lock.acquire(blocking=False):
+            limit.waited = True
+            left = limit.left
+            if not self._lock.acquire(timeout=-1 if left is None else min(left, threading.TIMEOUT_MAX)):
+                raise error_of_unsent()
         try:
             yield
         finally:
