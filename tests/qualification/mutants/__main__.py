@@ -64,15 +64,17 @@ async def _caught(bug: PlantedBug, seed: int, out: Path) -> list[str]:
         minutes = _MINUTES_OF_A_ROW * len(bug.rows)
         command = f"python -m tests.qualification.mutants {bug.name} --seed {seed}"
         report = await Run(seed, minutes, bug.rows, out, root, command=command).run()
-    return [line for result in report.results if result.row in bug.rows for line in _said(bug, result)]
+    return [line for result in report.results if result.row in bug.rows for line in said_of(bug, result)]
 
 
-def _said(bug: PlantedBug, result: RowResult) -> list[str]:
-    return [
-        f"row {result.row}, {finding.check}: {finding.problems[0][:_MOST_CHARACTERS]} ({len(finding.problems)} in all)"
-        for finding in result.findings
-        if finding.check in bug.checks and finding.verdict is Verdict.FAIL and finding.problems
-    ]
+def said_of(bug: PlantedBug, result: RowResult) -> list[str]:
+    """What the checks that are about it said of it: each the first such problem, and how many it had."""
+    found = []
+    for finding in result.findings:
+        said = [problem for problem in finding.problems if bug.said in problem]
+        if finding.check in bug.checks and finding.verdict is Verdict.FAIL and said:
+            found.append(f"row {result.row}, {finding.check}: {said[0][:_MOST_CHARACTERS]} ({len(said)} in all)")
+    return found
 
 
 def _say(line: str) -> None:

@@ -26,7 +26,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedBug:
-    """`rows` are those of the table that have to go red with it, by one of `checks` at least.
+    """`rows` are those of the table that have to go red with it, by one of `checks` at least, which says `said` if that
+    is stated: some checks are about several things.
 
     A row that goes red by anything else has shown that something is odd, and not that it knows this bug.
     """
@@ -36,6 +37,7 @@ class PlantedBug:
     edits: Sequence[Edit]
     rows: Sequence[int]
     checks: Sequence[str]
+    said: str = ""
 
 
 class StaleEditError(Exception):
@@ -106,6 +108,9 @@ _VOUCHES: Final = """    plan.request.require_same(record.request.fingerprint)
 _DOES_NOT: Final = """    plan.request.require_same(record.request.fingerprint)
 """
 
+_LOST: Final = "is not there"
+"""What `kernel.lost_acknowledgements` says of a command whose change set is gone."""
+
 FENCE_COMPARE_REMOVED: Final = PlantedBug(
     name="fence_compare_removed",
     what="the publish script takes whatever fence it is given",
@@ -124,6 +129,7 @@ ACKNOWLEDGED_BEFORE_COMMIT: Final = PlantedBug(
     ],
     rows=[5],
     checks=["acknowledged writes are kept", "what is acknowledged is there right after each fault"],
+    said=_LOST,
 )
 COMMIT_NOT_DURABLE: Final = PlantedBug(
     name="commit_not_durable",
@@ -131,6 +137,7 @@ COMMIT_NOT_DURABLE: Final = PlantedBug(
     edits=[Edit("adapters/postgres/pool.py", '"synchronous_commit": "on"', '"synchronous_commit": "off"')],
     rows=[5],
     checks=["acknowledged writes are kept", "what is acknowledged is there right after each fault"],
+    said=_LOST,
 )
 STANDBY_NOT_AWAITED: Final = PlantedBug(
     name="standby_not_awaited",

@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,11 +55,17 @@ class PublicationLost:
         return all(node.is_running for node in cluster.redis.nodes)
 
     async def inject(self, cluster: Cluster, rng: random.Random) -> int:
-        with cluster.timeline.span(Lane.FAULT, self.name):
-            # What survives is a sound index, only not the last: nothing but the record tells that it is behind.
-            await self._publish(self._unattended)
-            await cluster.redis.wait_settled()
-            old = await cluster.redis.promote_losing_writes(self._publications)
+        # What survives is a sound index, only not the last: nothing but the record tells that it is behind.
+        await self._publish(self._unattended)
+        await cluster.redis.wait_settled()
+        with ExitStack() as failing:
+
+            async def publications() -> None:
+                await self._publications()
+                # Until here the primary is well, and who recalls by meaning has shown nothing.
+                failing.enter_context(cluster.timeline.span(Lane.FAULT, self.name))
+
+            old = await cluster.redis.promote_losing_writes(publications)
             new = await asyncio.to_thread(lambda: cluster.redis.primary)
             survived = await asyncio.to_thread(_published_at, new, self._unattended.partition)
             state = (await _status(self._unattended)).state.name
