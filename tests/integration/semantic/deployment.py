@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from durable_memory_client import DegradationReason, IndexState, Recall, RecallMode, RefreshReceipt, SemanticPolicy
-from durable_memory_client.errors import LeaseHeldError
+from durable_memory_client.errors import LeaseHeldError, MemoryUnavailableError
 from durable_memory_client.sync import MemoryClient, MemoryNamespace, MemorySession
 from tests.fixture_embedder import DIMENSION
 from tests.processes.embedding_provider import Behaviour, ProviderThread, knows
@@ -21,13 +21,19 @@ TEA, RAIN, MONEY, SLEEP = "Kettles boil water.", "Umbrellas stop drizzle.", "Inv
 ABOUT_TEA, ABOUT_RAIN, ABOUT_MONEY, ABOUT_SLEEP = "warm beverage", "bad weather", "owed sums", "nightly rest"
 """Questions that have no word in common with what they are about."""
 
-LEASE_TTL_SECONDS: Final = 3.0
+BRIEF_LEASE_SECONDS: Final = 5.0
+"""For stories of servers that are killed: their successors wait for so long."""
+
+LONG_SECONDS: Final = 60.0
+"""The deadline of a call that ends much sooner, of a provider that answers, and of whatever it is not about."""
+
 EXPLICIT: Final = (RecallMode.SEMANTIC, RecallMode.HYBRID)
 
 _SETTINGS: Final[Mapping[str, object]] = {
     "embedding_provider": "openai",
     "embedding_model": "fixture",
-    "vectors_lease_ttl_seconds": LEASE_TTL_SECONDS,
+    "embedding_query_timeout_seconds": LONG_SECONDS,
+    "vectors_search_budget_seconds": LONG_SECONDS,
     "vectors_poll_interval_seconds": 0.1,
     "vectors_refresh_delay_seconds": 0.0,
 }
@@ -67,7 +73,13 @@ class Replica:
 
     def wait_ready(self) -> None:
         """Return when it knows which vectors it makes: sessions are bound to them from then on."""
-        wait_until(lambda: self.client.server_info().semantic_generations, 20.0, what="a semantic generation")
+        wait_until(self._knows_a_generation, what="a semantic generation")
+
+    def _knows_a_generation(self) -> bool:
+        try:
+            return bool(self.client.server_info().semantic_generations)
+        except MemoryUnavailableError:
+            return False  # its connection is of the time before a restart
 
 
 class Deployment:
@@ -94,9 +106,8 @@ class Deployment:
 
     def launch(self, **settings: object) -> Replica:
         """Another server, whether or not its provider answers."""
-        stated = {**_SETTINGS, "embedding_base_url": self.provider.provider.base_url, **settings}
-        if self._redis is not None:
-            stated["vectors_redis_url"] = self._redis.url
+        index = {} if self._redis is None else {"vectors_redis_url": self._redis.url}
+        stated = {**_SETTINGS, "embedding_base_url": self.provider.provider.base_url, **index, **settings}
         server = ServerProcess(
             self.store,
             self._folder / f"server-{len(self.replicas)}.log",
@@ -140,7 +151,7 @@ def refresh(memory: MemoryNamespace, *, timeout: float | None = None) -> Refresh
     return memory.refresh_semantic_recall("assistant", timeout=timeout).wait()
 
 
-def refresh_when_free(memory: MemoryNamespace, timeout: float) -> RefreshReceipt:
+def refresh_when_free(memory: MemoryNamespace) -> RefreshReceipt:
     """A refresh that begins as soon as nobody else holds the lease."""
     receipts: list[RefreshReceipt] = []
 
@@ -151,7 +162,7 @@ def refresh_when_free(memory: MemoryNamespace, timeout: float) -> RefreshReceipt
             return False
         return True
 
-    wait_until(refreshed, timeout, what="nobody holds the lease any more")
+    wait_until(refreshed, what="nobody holds the lease any more")
     return receipts[0]
 
 

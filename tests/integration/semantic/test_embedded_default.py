@@ -10,7 +10,7 @@ from durable_memory_client import IndexState
 from durable_memory_client.errors import MemoryUnavailableError
 from tests.integration.semantic.deployment import (
     ABOUT_RAIN,
-    LEASE_TTL_SECONDS,
+    BRIEF_LEASE_SECONDS,
     RAIN,
     TEA,
     Deployment,
@@ -33,7 +33,7 @@ MANY = [f"Number{number} is a memory of its own." for number in range(100)]
 def test_a_refresh_that_was_killed_between_two_batches_is_finished_without_embedding_anything_twice(
     embedded: Deployment, scope: str
 ):
-    replica = embedded.start(embedding_call_timeout_seconds=60)
+    replica = embedded.start(vectors_lease_ttl_seconds=BRIEF_LEASE_SECONDS, embedding_call_timeout_seconds=600)
     memory = replica.at(scope)
     session = by_hand(memory)
     remember(memory, TEA)
@@ -66,7 +66,7 @@ def test_a_refresh_that_was_killed_between_two_batches_is_finished_without_embed
 
     provider.provider.usually = understands()
     before = len(provider.provider.calls)
-    receipt = refresh_when_free(memory, 4 * LEASE_TTL_SECONDS)
+    receipt = refresh_when_free(memory)
     asked = [text for call in provider.provider.calls[before:] for text in call.texts]
     assert asked == lost, "the answered batch was in the cache"
     assert (receipt.work.cache_hits, receipt.work.provider_inputs) == (len(answered), len(lost))
@@ -76,7 +76,7 @@ def test_a_refresh_that_was_killed_between_two_batches_is_finished_without_embed
 
 
 def test_the_schedule_finishes_what_a_killed_server_had_begun(embedded: Deployment, scope: str):
-    replica = embedded.start(embedding_call_timeout_seconds=60)
+    replica = embedded.start(vectors_lease_ttl_seconds=BRIEF_LEASE_SECONDS, embedding_call_timeout_seconds=600)
     memory = replica.at(scope)
     session = memory.open_session("assistant", max_results=1)
     embedded.provider.hold()
@@ -86,7 +86,5 @@ def test_the_schedule_finishes_what_a_killed_server_had_begun(embedded: Deployme
     embedded.provider.let_go()
     replica.server.start()
     replica.wait_ready()
-    wait_until(
-        lambda: understood(session, ABOUT_RAIN, "umbrellas"), 4 * LEASE_TTL_SECONDS, what="the schedule has gone on"
-    )
+    wait_until(lambda: understood(session, ABOUT_RAIN, "umbrellas"), what="the schedule has gone on")
     assert memory.get_index_status().unindexed_active_count == 0

