@@ -64,7 +64,7 @@ class Child:
         self._popen.wait(timeout)
         self._wait_gone(family, timeout)
 
-    def end(self, signal_number: signal.Signals = signal.SIGTERM, timeout: float = 30.0) -> int:
+    def end(self, signal_number: signal.Signals = signal.SIGTERM, timeout: float = 120.0) -> int:
         """Ask the process to end, wait for it and its descendants, and return its exit code.
 
         One that does not end in time is killed, and the wait's error is raised.

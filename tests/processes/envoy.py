@@ -76,7 +76,7 @@ class EnvoyProcess:
     def is_running(self) -> bool:
         return self._child is not None and self._child.exit_code is None
 
-    def start(self, timeout: float = 30.0) -> None:
+    def start(self, timeout: float = 120.0) -> None:
         """Start it; return when it listens. Its servers need not be there."""
         if self.is_running:
             raise RuntimeError("Envoy runs already")

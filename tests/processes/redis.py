@@ -52,7 +52,7 @@ class RespProcess(ABC):
     def is_running(self) -> bool:
         return self._child is not None and self._child.exit_code is None
 
-    def start(self, timeout: float = 30.0) -> None:
+    def start(self, timeout: float = 120.0) -> None:
         """Start the process; return when it answers, with its data loaded."""
         if self.is_running:
             raise RuntimeError("the server runs already")

@@ -31,8 +31,8 @@ USE: Final = Row(
 )
 _WRITERS: Final = 2
 _ISOLATION: Final = 10
-_READY_SECONDS: Final = 10.0
-_ANYWAY_SECONDS: Final = 300.0
+_READY_SECONDS: Final = 30.0
+_ANYWAY_SECONDS: Final = 900.0
 _NEEDS: Final[Mapping[int, str]] = {
     1: "servers would have to be killed",
     3: "a server would have to be paused",

@@ -29,7 +29,7 @@ from tests.qualification.cluster.server_node import SEMANTIC_SERVICE, WHOLE_SERV
 from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 from tests.qualification.report.timeline import Timeline
 
-_HEALTHY_SECONDS: Final = 60.0
+_HEALTHY_SECONDS: Final = 180.0
 _LOOK_INTERVAL_SECONDS: Final = 0.1
 _CANARY_LETTERS: Final = 12
 

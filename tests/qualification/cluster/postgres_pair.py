@@ -18,7 +18,7 @@ from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 DATABASE = "memory"
 
 _PROMOTE_SECONDS = 60
-_CALL_SECONDS = 10.0
+_CALL_SECONDS = 60.0
 _SETTINGS = {
     "wal_level": "replica",
     "hot_standby": "on",
@@ -120,7 +120,7 @@ class PostgresPair:
         except (OSError, TimeoutError, asyncpg.PostgresError):
             return False
 
-    async def wait_in_sync(self, timeout: float = 30.0) -> None:
+    async def wait_in_sync(self, timeout: float = 120.0) -> None:
         """Wait until the standby has everything and commits wait for it; `timeout` is in seconds."""
         await wait_until_async(self.in_sync, timeout, what=f"{self._standby.name} is in sync")
 

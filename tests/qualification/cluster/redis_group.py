@@ -128,7 +128,7 @@ class RedisGroup:
         """What keeps the group from being whole: one primary, two replicas in step, sentinels that all agree."""
         return await asyncio.to_thread(self._problems)
 
-    async def wait_settled(self, timeout: float = 60.0) -> None:
+    async def wait_settled(self, timeout: float = 180.0) -> None:
         """Wait until the group is whole; `timeout` is in seconds. All nodes run, or are started by somebody.
 
         The sentinels need about 20 s to make a replica of a killed primary that was started again.
@@ -142,7 +142,7 @@ class RedisGroup:
 
         await wait_until_async(whole, timeout, what=lambda: f"the group is whole: {seen}", interval=_LOOK_SECONDS)
 
-    async def wait_promoted(self, *, away_from: RedisNode, timeout: float = 60.0) -> RedisNode:
+    async def wait_promoted(self, *, away_from: RedisNode, timeout: float = 180.0) -> RedisNode:
         """Wait until the sentinels name another node than this one, which takes writes; return that."""
 
         def promoted() -> RedisNode | None:

@@ -96,7 +96,7 @@ class ServerNode:
         """What it has written in all its lives."""
         return self._process.log_text()
 
-    async def start(self, timeout: float = 60.0) -> None:
+    async def start(self, timeout: float = 180.0) -> None:
         """Start it, and return when it says SERVING."""
         await self.launch()
         await asyncio.to_thread(self._process.wait_serving, timeout)
@@ -112,7 +112,7 @@ class ServerNode:
         self._end_marks()
         await in_thread_to_the_end(self._process.kill9)
 
-    async def terminate(self, timeout: float = 30.0) -> int:
+    async def terminate(self, timeout: float = 120.0) -> int:
         """SIGTERM; return its exit code when it has drained and ended. One that does not end in time is killed.
 
         Raises: what the wait for its end raises.

@@ -17,7 +17,7 @@ from tests.qualification.scenarios.stage import Stage
 from tests.qualification.scenarios.traffic_index import judge_index, leave_alone, observer_of
 from tests.qualification.traffic.traffic import Traffic, stop_and_check
 
-HEALTHY_SECONDS: Final = 60.0
+HEALTHY_SECONDS: Final = 180.0
 PAUSE_SECONDS: Final = 0.5
 """How long callers rest: the model shares two processors with everything else, and must keep up with them."""
 _BETWEEN: Final = (1, 12)

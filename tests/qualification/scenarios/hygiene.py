@@ -28,7 +28,7 @@ from tests.qualification.scenarios.stage import Stage
 
 _TOO_LONG: Final = 70_000
 """Bytes of a text that is refused."""
-_TELEMETRY_SECONDS: Final = 30.0
+_TELEMETRY_SECONDS: Final = 120.0
 _TOKEN_CHARACTERS: Final = 40
 _CAVEATS: Final = (
     "Databases hold what they are for, and backups of them too: only logs, metrics, spans and reports were scanned.",

@@ -28,8 +28,9 @@ PASSAGE: Final = b"passage: "
 SESSION: Final = "assistant"
 LEASE_TTL_SECONDS: Final = 3.0
 """Of a cluster's servers."""
-_PATIENT_SECONDS: Final = 60.0
-_CAUGHT_UP_SECONDS: Final = 60.0
+_STATUS_SECONDS: Final = 60.0
+_PATIENT_SECONDS: Final = 300.0
+_CAUGHT_UP_SECONDS: Final = 300.0
 
 
 @dataclass(slots=True)
@@ -104,7 +105,7 @@ class IndexedPlace:
 
         async def is_there() -> bool:
             with suppress(MemoryServiceError):
-                asking = self.client.get_index_status(timeout=5.0)
+                asking = self.client.get_index_status(timeout=_STATUS_SECONDS)
                 statuses.append(await self.tally.of("GetIndexStatus", asking))
                 return _covers_all(statuses[-1])
             return False

@@ -19,8 +19,8 @@ from tests.qualification.recorder.operations import Tally
 from tests.qualification.scenarios.paraphrases import PAIRS
 from tests.qualification.scenarios.stage import Stage
 
-REFRESH_SECONDS = 60.0
-HEALTHY_SECONDS = 60.0
+REFRESH_SECONDS = 300.0
+HEALTHY_SECONDS = 180.0
 _PASSING = (
     DependencyUnavailableError,
     LeaseFencedError,

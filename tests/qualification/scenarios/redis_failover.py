@@ -50,7 +50,8 @@ _CALLERS: Final = (Rememberer, Reviser, Recaller, Recaller, Admitter)
 _PAUSE_SECONDS: Final = 0.6
 """Slow enough for the model to keep up: what has no vector yet cannot be recalled wrongly by one."""
 
-_CAUGHT_UP_SECONDS: Final = 120.0
+_BACK_SECONDS: Final = 180.0
+_CAUGHT_UP_SECONDS: Final = 300.0
 _AFTER_SECONDS: Final = 1.0
 """A gap that begins up to then is the fault's, however long it lasts; a later one may be the next one's."""
 
@@ -179,7 +180,9 @@ def _behind(places: Sequence[IndexedPlace], statuses: Sequence[IndexStatus]) -> 
 async def _found_again(place: IndexedPlace) -> None:
     async with RecallProbe(place, [RecallMode.AUTO], question=f"{place.canary} {SHARED_WORD}") as probe:
         await wait_until_async(
-            lambda: bool(probe.probes) and probe.probes[-1].is_by_meaning, 60.0, what="recall by meaning is back"
+            lambda: bool(probe.probes) and probe.probes[-1].is_by_meaning,
+            _BACK_SECONDS,
+            what="recall by meaning is back",
         )
 
 

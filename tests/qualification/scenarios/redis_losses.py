@@ -26,9 +26,9 @@ from tests.qualification.scenarios.indexed_place import IndexedPlace, holding_pa
 _PUBLISHED_SECONDS: Final = 40.0
 """Less than the minute after which replicas that hear nothing connect anew, and get what was to be lost."""
 
-_STATUS_SECONDS: Final = 30.0
-_CALL_SECONDS: Final = 5.0
-_LEASE_SECONDS: Final = 30.0
+_STATUS_SECONDS: Final = 120.0
+_CALL_SECONDS: Final = 10.0
+_LEASE_SECONDS: Final = 60.0
 _HELD_SECONDS: Final = 2.0
 
 

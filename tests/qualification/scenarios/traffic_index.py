@@ -14,9 +14,11 @@ from tests.qualification.observers.receipts import Repository, namespace_key, pa
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS
 from tests.qualification.scenarios.stage import Stage
 
-_CAUGHT_UP_SECONDS: Final = 60.0
+_CAUGHT_UP_SECONDS: Final = 300.0
 _LOOK_SECONDS: Final = 0.2
-_CALL_SECONDS: Final = 5.0
+_CALL_SECONDS: Final = 60.0
+_LEAVE_SECONDS: Final = 5.0
+"""For what is done although nobody may answer any more."""
 
 
 def observer_of(stage: Stage) -> LeaseObserver:
@@ -62,7 +64,7 @@ async def leave_alone(places: Sequence[MemoryNamespace]) -> None:
     """Let nothing be indexed by itself any more: whoever comes next needs the model. Nothing, where nobody answers."""
     for place in places:
         with suppress(MemoryServiceError):
-            await place.set_schedule(timeout=_CALL_SECONDS)
+            await place.set_schedule(timeout=_LEAVE_SECONDS)
 
 
 async def _caught_up(places: Mapping[str, MemoryNamespace]) -> Mapping[str, IndexStatus]:

@@ -46,7 +46,7 @@ WRITERS: Sequence[type[Caller]] = (Rememberer, Reviser, ChangeSetter, Proposer, 
 BY_MEANING: Sequence[type[Caller]] = (Rememberer, Reviser, Recaller, Recaller, LastingRecaller)
 """Few that write and many that recall, for namespaces whose vectors are to keep up; with `BY_MEANING_PAUSE_SECONDS`."""
 
-LEAST_RATE = 2.0
+LEAST_RATE = 0.5
 """Answers per second, of all callers of all namespaces together, below which a run proves too little."""
 
 PAUSE_SECONDS = 0.2
@@ -59,7 +59,7 @@ SETTLE_SECONDS = 300.0
 """For what is in doubt in a namespace, which is repeated one after the other."""
 
 _RESTARTS = frozenset({ServerKilled.name, EveryServerKilled.name, ServerDrained.name})
-_ATTEMPT_SECONDS = 2.0
+_ATTEMPT_SECONDS = 5.0
 _REPEATED = 60
 
 
@@ -163,7 +163,7 @@ class Traffic:
         """Return when `more` attempts have been started in each namespace."""
         await asyncio.gather(*(tenancy.recorder.sent(more) for tenancy in self.tenancies))
 
-    async def acknowledged(self, more: int, timeout: float = 60.0) -> float:
+    async def acknowledged(self, more: int, timeout: float = 180.0) -> float:
         """Return when `more` further changes that began from now on have been acknowledged in each namespace, and how
         long that took in seconds. Repetitions are none. Raises: WaitTimeoutError, or what a caller did not expect."""
         began = time.monotonic()
