@@ -196,7 +196,7 @@ func (c *calls) guarded(
 	}
 	deadline, stated := ctx.Deadline()
 	hurried := stated && time.Until(deadline) < c.patience
-	patient, cancel := context.WithTimeout(ctx, c.patience)
+	patient, cancel := context.WithTimeout(context.WithValue(ctx, waitedKey{}, &hurried), c.patience)
 	defer cancel()
 	err = work(patient, patienceAttempts)
 	var failed *Error
@@ -230,10 +230,13 @@ func (c *calls) answered() {
 	c.mutex.Unlock()
 }
 
-// outgoing is the context of one attempt.
+// outgoing is the context of one attempt. What ctx has ended already is not sent.
 func (c *calls) outgoing(ctx context.Context) (context.Context, error) {
 	if c.closed.Load() {
 		return nil, ErrClosed
+	}
+	if ctx.Err() != nil {
+		return nil, unsent(ctx)
 	}
 	headers, err := c.headers(ctx)
 	if err != nil {
@@ -265,7 +268,7 @@ func waits(ctx context.Context, delay time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil
 	}
 }
 
@@ -282,7 +285,18 @@ type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
 
+// waitedKey is of what a context tells of a wait at a gate: a *bool.
+type waitedKey struct{}
+
 func (g gate) enter(ctx context.Context) error {
+	select {
+	case g <- struct{}{}:
+		return nil
+	default:
+	}
+	if waited, ok := ctx.Value(waitedKey{}).(*bool); ok {
+		*waited = true
+	}
 	select {
 	case g <- struct{}{}:
 		return nil

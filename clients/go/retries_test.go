@@ -3,6 +3,8 @@ package durablememory_test
 import (
 	"context"
 	"errors"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -212,6 +214,29 @@ func TestEveryCallHasADeadlineThatTheCallerMayReplace(t *testing.T) {
 	must(t, err)
 	if left := server.Asked(remember)[1].Left; left < time.Minute {
 		t.Errorf("the caller's deadline is not the call's: %v", left)
+	}
+}
+
+func TestACallWhoseContextHasEndedIsNotSentAndHasChangedNothing(t *testing.T) {
+	client, server := scriptedClient(t)
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for ctx, cause := range map[context.Context]error{late: context.DeadlineExceeded, gone: context.Canceled} {
+		_, remembering := client.Remember(ctx, durablememory.Draft{Content: "x"}, nil)
+		_, importing := client.ImportNamespace(ctx, strings.NewReader(""), nil)
+		for method, err := range map[string]error{
+			remember: remembering, importRPC: importing, exportRPC: client.ExportNamespace(ctx, io.Discard),
+		} {
+			failed := serviceError(t, err)
+			equal(t, "attempts of "+method, failed.Attempts, 0)
+			equal(t, "definite", failed.Definite, true)
+			equal(t, "request id", failed.RequestID, "")
+			equal(t, "its cause is "+cause.Error(), errors.Is(err, cause), true)
+			equal(t, "an outage", errors.Is(err, durablememory.ErrUnavailable), cause == context.DeadlineExceeded)
+			equal(t, "asked", len(server.Asked(method)), 0)
+		}
 	}
 }
 

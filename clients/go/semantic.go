@@ -49,6 +49,9 @@ func (m *Memory) RefreshSemanticRecall(ctx context.Context, sessionID string, op
 		if !ok {
 			return receipt, err
 		}
+		if failed.Attempts == 0 && before != nil {
+			return RefreshReceipt{}, before.endedBy(ctx) // nor was this one
+		}
 		before = failed
 		delay, again := policy.delay(failed, attempt, asTheyTake)
 		if !again {

@@ -91,6 +91,25 @@ func TestAWatchThatBeganNowIsResumedFromThere(t *testing.T) {
 	equal(t, "after", scripted.Request[*pb.WatchNamespaceRequest](t, server, watchNamespace, 1).GetAfterNamespaceRevision(), int64(9))
 }
 
+func TestAWatchThatWasLeftBeforeItsFirstMessageBeginsAtALaterNow(t *testing.T) {
+	client, server := scriptedClient(t)
+	server.Answers(watchNamespace, scripted.Answer{Forever: true}, scripted.Reply(heartbeatAt(3), changeAt(4)))
+	watch := client.Watch(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		server.Await(ctx, watchNamespace, 1)
+		cancel()
+	}()
+	if err := lastError(watch.All(ctx)); !errors.Is(err, context.Canceled) {
+		t.Errorf("expected the caller's cancellation: %v", err)
+	}
+	_, known := watch.Position()
+	equal(t, "a position", known, false)
+	equal(t, "revision", firstRevisions(t, watch, 1)[0], int64(4))
+	second := scripted.Request[*pb.WatchNamespaceRequest](t, server, watchNamespace, 1)
+	equal(t, "a start is stated", second.AfterNamespaceRevision != nil, false)
+}
+
 func TestAGapInAWatchIsAnError(t *testing.T) {
 	client, server := scriptedClient(t)
 	server.Answers(watchNamespace, scripted.Reply(changeAt(1), changeAt(3)))

@@ -56,7 +56,8 @@ func (w *Watch) Position() (ChangeToken, bool) {
 }
 
 // All is the changes, without end: it ends with an error, of ctx if that ends, or when the loop is left. A lost stream
-// is resumed after the last change that was read. Ranging over it again goes on from there.
+// is resumed after the last change that was read. Ranging over it again goes on from there. A watch that was not told
+// where to start has no position until its first message: what is left or lost before it begins again, at a later now.
 //
 // Reasons: HISTORY_COMPACTED, HISTORY_CHANGED (start again from a snapshot), REVISION_NOT_FOUND. A gap is
 // [ErrIncomplete].
