@@ -1,5 +1,6 @@
 """The command line of the harness: rows as people name them, and what is refused before anything is started."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,19 @@ import pytest
 from tests.qualification.__main__ import chosen_rows, main
 from tests.qualification.scenarios.table import ROWS
 from tests.qualification.visit import USE
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command forgets those of its process, which is that of other tests too."""
+    for name in [name for name in os.environ if name.startswith("DURABLE_MEMORY_")]:
+        monkeypatch.delenv(name)
+
+
+def test_a_setting_of_the_environment_is_forgotten(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DURABLE_MEMORY_TOKEN", "stated nowhere")
+    assert main(["--list"]) == 0
+    assert "DURABLE_MEMORY_TOKEN" not in os.environ
 
 
 def test_rows_are_named_one_by_one_as_stretches_and_by_word():

@@ -130,7 +130,7 @@ async def test_a_run_of_some_rows_says_which_were_not_run(tmp_path: Path, cluste
     report = await _run(tmp_path, clusters, 1, 2, 5, 11, say=said.append).run()
 
     assert report.passed
-    sentence = "Rows 3 to 4, 6 to 10 were not run."
+    sentence = "Rows 3, 4, 6 to 10 were not run."
     assert sentence in said
     assert json.loads((tmp_path / REPORT_JSON).read_text())["rows_not_run"] == [3, 4, 6, 7, 8, 9, 10]
     assert (tmp_path / REPORT_HTML).read_text().count(sentence) == 2

@@ -172,11 +172,11 @@ def unknown(result: RowResult) -> int:
 
 
 def _stretches(numbers: Sequence[int]) -> str:
-    """`1 to 3, 5` for numbers in order."""
-    said = []
+    """`1 to 3, 5, 6` for numbers in order."""
+    said: list[str] = []
     for _, stretch in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
-        first, *others = [number for _, number in stretch]
-        said.append(f"{first} to {others[-1]}" if others else str(first))
+        run = [number for _, number in stretch]
+        said += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
     return ", ".join(said)
 
 
