@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -114,7 +115,7 @@ class Traffic:
         self._pause = pause
         self._least_rate = least_rate
         self._stack = AsyncExitStack()
-        self._kept: list[Kept] = []
+        self._kept: dict[int, Kept] = {}
         self.tenancies: list[Tenancy] = []
         """One for each namespace, in the order of tenants and scopes."""
         self.began = 0.0
@@ -156,7 +157,7 @@ class Traffic:
         """Attempts and how they ended; what became of the unknown ones is known after `check`."""
         counted = Operations()
         for place, history in enumerate(self.histories):
-            counted.add(operations(history, self._kept[place].committed if place < len(self._kept) else {}))
+            counted.add(operations(history, self._kept[place].committed if place in self._kept else {}))
         return counted
 
     async def sent(self, more: int) -> None:
@@ -214,11 +215,13 @@ class Traffic:
         found("the harness did what it was to do", len(history.calls), problems)
         restarts = self._restarts()
         judged: list[Sequence[Finding]] = []
+
+        async def judge(place: int) -> None:
+            findings, self._kept[place] = await self.tenancies[place].findings(restarts)
+            judged.append(findings)
+
         try:
-            for tenancy in self.tenancies:
-                findings, kept = await tenancy.findings(restarts)
-                judged.append(findings)
-                self._kept.append(kept)
+            await in_turn(*(partial(judge, place) for place in range(len(self.tenancies))))
         finally:
             # Also if one of them cannot be read: what was found in the others is true.
             for finding in together(judged):
