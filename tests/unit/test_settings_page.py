@@ -59,14 +59,14 @@ def test_a_setting_that_a_page_names_exists():
     assert named - _OF_THE_CLIENTS <= set(_names())
 
 
-def _tool_in(folder: Path, config: str) -> subprocess.CompletedProcess[str]:
+def _tool_in(folder: Path, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The tool, in a tree of which only the settings are another's."""
     for file in [_TOOL, Path("docs/settings.md"), *(_ROOT / _CONFIG.parent).glob("*.py")]:
         copied = folder / file.relative_to(_ROOT) if file.is_absolute() else folder / file
         copied.parent.mkdir(parents=True, exist_ok=True)
         copied.write_text((_ROOT / file).read_text("utf-8"), "utf-8")
     (folder / _CONFIG).write_text(config, "utf-8")
-    command = [sys.executable, str(folder / _TOOL), "--check"]
+    command = [sys.executable, str(folder / _TOOL), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -83,7 +83,35 @@ def test_the_page_is_stale_once_a_setting_changes(tmp_path: Path, line: str, cha
     config = (_ROOT / _CONFIG).read_text("utf-8")
     assert line in config
 
-    checked = _tool_in(tmp_path, config.replace(line, changed))
+    checked = _tool_in(tmp_path, config.replace(line, changed), "--check")
 
     assert (checked.returncode != 0) == bool(complaint)
     assert complaint in checked.stderr
+
+
+_BOUNDS = {
+    "int, Field(gt=0, le=10)": "1 to 10",
+    "int, Field(gt=4, lt=10)": "5 to 9",
+    "int, Field(gt=4)": "5 or more",
+    "int, Field(le=10)": "10 or less",
+    "float, Field(gt=4, lt=10)": "above 4 to under 10",
+    "float, Field(gt=4)": "above 4",
+    "float, Field(ge=4)": "4 or more",
+    "float, Field(lt=10)": "under 10",
+    "float, Field(allow_inf_nan=False)": "",
+}
+
+
+def test_the_page_says_each_bound_of_a_number(tmp_path: Path):
+    config = (_ROOT / _CONFIG).read_text("utf-8")
+    line = "    attempts: Annotated[int, Field(gt=0, le=10)] = 4\n"
+    assert line in config
+    bounded = (f'    x{i}: Annotated[{bounds}] = 7\n    """A number."""\n' for i, bounds in enumerate(_BOUNDS))
+
+    made = _tool_in(tmp_path, config.replace(line, "".join(bounded) + line))
+
+    assert made.returncode == 0, made.stderr
+    page = (tmp_path / "docs" / "settings.md").read_text("utf-8")
+    assert re.findall(r"^\| `EMBEDDING_X\d` \| 7 \| (.*) \| A number. \|$", page, re.MULTILINE) == list(
+        _BOUNDS.values()
+    )
