@@ -17,6 +17,7 @@ import {
 } from "@durable-memory/client";
 import { ServerStartError, startTestServer, type TestServer } from "@durable-memory/client/testing";
 import { chatTurn } from "../examples/chat-turn.js";
+import { patiently } from "./clock.js";
 
 const EXAMPLE = fileURLToPath(new URL("../examples/chat-turn.js", import.meta.url));
 const EXAMPLE_SOURCE = fileURLToPath(new URL("../../examples/chat-turn.ts", import.meta.url));
@@ -128,7 +129,8 @@ test("two namespaces in one turn", async () => {
   assert.equal(used.length, 1);
 });
 
-test("an example turn hears, and the next one remembers once that is activated", async () => {
+test("an example turn hears, and the next one remembers once that is activated", async (t) => {
+  patiently(t);
   await using memory = server.client();
   const first = await chatTurn(memory, "I'd rather have tea.");
   const [candidate] = await memory.listCandidates().all();
@@ -140,7 +142,8 @@ test("an example turn hears, and the next one remembers once that is activated",
   assert.ok(readFileSync(EXAMPLE_SOURCE, "utf8").split("\n").length < 80);
 });
 
-test("an example turn that nothing can be looked up for is a turn too", async () => {
+test("an example turn that nothing can be looked up for is a turn too", async (t) => {
+  patiently(t);
   await using memory = server.client();
   assert.equal(await chatTurn(memory, "👍"), "You said: 👍");
   assert.equal((await memory.listCandidates().all()).length, 1);

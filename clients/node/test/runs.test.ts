@@ -17,6 +17,7 @@ import {
 } from "@durable-memory/client";
 import * as v1 from "@durable-memory/client/v1";
 import { create } from "@bufbuild/protobuf";
+import { standingClock } from "./clock.js";
 import { admittedAll, begun, CITATION, opened, recalled, recorded } from "./messages.js";
 import { ScriptedService } from "./scripted_service.js";
 
@@ -120,16 +121,18 @@ for (const [method, call] of Object.entries({
   "SessionService.RebindSession": (options, session) => session.rebind(options),
   "SessionService.CloseSession": (options, session) => session.close(options),
 } satisfies Record<string, Step>)) {
-  for (const timeoutMs of [undefined, 5_000]) {
-    test(`the steps of ${method} share ${timeoutMs === undefined ? "the usual" : "a stated"} deadline`, async () => {
+  for (const timeoutMs of [undefined, 50_000]) {
+    test(`the steps of ${method} share ${timeoutMs === undefined ? "the usual" : "a stated"} deadline`, async (t) => {
+      const outageLasts = standingClock(t);
       await using service = await scripted();
       await using memory = service.client();
       service.willAnswer(OPEN, DOWN, DOWN, LIMITED, opened());
       service.willAnswer(BEGIN, LIMITED, begun());
       service.willAnswer(ADMIT, admittedAll(["prefers-tea"], "context-1"));
-      const session = await memory.openSession("assistant", { onUnavailable: "empty" });
+      const session = await memory.openSession("assistant", { timeoutMs: 50_000, onUnavailable: "empty" });
       const run = await session.beginRun("turn-1");
       assert.throws(() => run.info, /has not begun/);
+      outageLasts.resume();
 
       await call({ timeoutMs }, session, run);
 
@@ -152,14 +155,15 @@ type Step = (options: { timeoutMs: number | undefined }, session: MemorySession,
 test("a recall does not wait for an assembly, and who waits for one has a deadline and a signal", async () => {
   await using service = await scripted();
   await using memory = service.client({ onUnavailable: "empty" });
-  const run = await runOf(memory);
+  const patient = { timeoutMs: 50_000 };
+  const run = await (await memory.openSession("assistant", patient)).beginRun("turn-1", patient);
   service.willAnswer(ADMIT, "forever", admittedAll(["prefers-tea"], "context-1"));
   const enough = new AbortController();
   const reason = new Error("enough");
-  const admitting = run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 60_000, signal: enough.signal });
+  const admitting = run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 600_000, signal: enough.signal });
   await service.arrived(ADMIT);
 
-  assert.equal((await run.recall("tea?", { timeoutMs: 5_000 })).unavailable, false);
+  assert.equal((await run.recall("tea?", patient)).unavailable, false);
   const late = run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 50, onUnavailable: "throw" });
   await assert.rejects(late, (error) => {
     assert.ok(error instanceof MemoryUnavailableError);
@@ -167,11 +171,11 @@ test("a recall does not wait for an assembly, and who waits for one has a deadli
     return true;
   });
   assert.equal((await run.admit([ADMITTED_ELSEWHERE], { timeoutMs: 50 })).error?.attempts, 0);
-  assert.equal((await run.recall("tea?")).unavailable, false, "a wait for another call is no outage");
-  const leaving = run.admit([ADMITTED_ELSEWHERE], { signal: AbortSignal.timeout(50) });
+  assert.equal((await run.recall("tea?", patient)).unavailable, false, "a wait for another call is no outage");
+  const leaving = run.admit([ADMITTED_ELSEWHERE], { ...patient, signal: AbortSignal.timeout(50) });
   await assert.rejects(leaving, { name: "TimeoutError" });
 
-  const next = run.admit([ADMITTED_ELSEWHERE]);
+  const next = run.admit([ADMITTED_ELSEWHERE], patient);
   assert.equal(service.calls(ADMIT).length, 1);
   enough.abort(reason);
   await assert.rejects(admitting, reason);

@@ -50,6 +50,12 @@ export interface Raw {
 /** A message; bytes as they are; an error; no answer ever; or the stream or the connection goes. */
 export type Answer = Message | Raw | Refusal | "forever" | "reset" | "cut";
 
+/** An answer that is given when something has happened. */
+export interface Held {
+  readonly after: Promise<unknown>;
+  readonly answer: Answer;
+}
+
 /** One call that arrived. */
 export interface Asked {
   readonly method: string;
@@ -73,7 +79,7 @@ export class ScriptedService implements AsyncDisposable {
   readonly asked: Asked[] = [];
   readonly #server: Server;
   readonly #sessions = new Set<ServerHttp2Session>();
-  readonly #scripts = new Map<string, (Answer | readonly Answer[])[]>();
+  readonly #scripts = new Map<string, (Answer | Held | readonly Answer[])[]>();
   readonly #waiting: (() => void)[] = [];
   readonly #methods = new Map<string, DescMethod>(
     SERVICES.flatMap((service) => service.methods).map((method) => [
@@ -117,7 +123,7 @@ export class ScriptedService implements AsyncDisposable {
   }
 
   /** The answers to an RPC, `Service.Method`, in order; the last one for ever. An array is a stream. */
-  willAnswer(method: string, ...answers: (Answer | readonly Answer[])[]): void {
+  willAnswer(method: string, ...answers: (Answer | Held | readonly Answer[])[]): void {
     this.#scripts.set(method, answers);
   }
 
@@ -185,8 +191,13 @@ export class ScriptedService implements AsyncDisposable {
       wake();
     }
     const script = this.#scripts.get(name) ?? [create(method.output)];
-    const next = script.length > 1 ? script.shift() : script[0];
-    this.#answer(stream, method, new Array<Answer>().concat(next ?? create(method.output)));
+    const next = (script.length > 1 ? script.shift() : script[0]) ?? create(method.output);
+    if (typeof next === "object" && "after" in next) {
+      await next.after;
+      this.#answer(stream, method, [next.answer]);
+    } else {
+      this.#answer(stream, method, new Array<Answer>().concat(next));
+    }
   }
 
   #answer(stream: ServerHttp2Stream, method: DescMethod, answers: readonly Answer[]): void {
@@ -195,8 +206,11 @@ export class ScriptedService implements AsyncDisposable {
     }
     for (const answer of answers) {
       if (answer === "cut") {
-        // What was written before must arrive before the connection goes.
-        setImmediate(() => stream.session?.destroy());
+        // What was written before must arrive before the connection goes: the other side answers a ping after it.
+        const { session } = stream;
+        session?.ping(() => {
+          session.destroy();
+        });
         return;
       }
       if (answer === "reset") {
