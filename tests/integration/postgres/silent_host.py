@@ -1,4 +1,4 @@
-"""Hosts that are no database: one that takes connections and says nothing, and one that ends them at once."""
+"""A host that is no database: it takes connections and says nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,19 +6,18 @@ from contextlib import asynccontextmanager
 
 
 class CountingHost:
-    """Takes connections, and lets them wait or ends them at once. `attempts` counts them."""
+    """Takes connections, and lets them wait. `attempts` counts them."""
 
-    def __init__(self, *, ends_them: bool) -> None:
+    def __init__(self) -> None:
         self.attempts = 0
         self.port = 0
-        self._ends_them = ends_them
         self._open: set[asyncio.StreamWriter] = set()
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.attempts += 1
         self._open.add(writer)
         try:
-            while not self._ends_them and await reader.read(65_536):
+            while await reader.read(65_536):
                 pass
         except OSError:
             pass
@@ -32,22 +31,10 @@ class CountingHost:
 
 
 @asynccontextmanager
-async def silent_host(port: int = 0) -> AsyncIterator[CountingHost]:
+async def silent_host() -> AsyncIterator[CountingHost]:
     """A black hole: connections are made, and nothing ever comes back on them."""
-    async with _listening(CountingHost(ends_them=False), port) as host:
-        yield host
-
-
-@asynccontextmanager
-async def dying_host(port: int = 0) -> AsyncIterator[CountingHost]:
-    """Ends every connection as soon as it is made."""
-    async with _listening(CountingHost(ends_them=True), port) as host:
-        yield host
-
-
-@asynccontextmanager
-async def _listening(host: CountingHost, port: int) -> AsyncIterator[CountingHost]:
-    server = await asyncio.start_server(host.take, "127.0.0.1", port)
+    host = CountingHost()
+    server = await asyncio.start_server(host.take, "127.0.0.1", 0)
     host.port = server.sockets[0].getsockname()[1]
     try:
         yield host
