@@ -94,6 +94,7 @@ class Conditions:
                     "DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "openai",
                     "DURABLE_MEMORY_SERVER_EMBEDDING_BASE_URL": provider.base_url,
                     "DURABLE_MEMORY_SERVER_EMBEDDING_MODEL": "fixture",
+                    "DURABLE_MEMORY_SERVER_EMBEDDING_QUERY_TIMEOUT_SECONDS": "60",
                 }
             server = self._server(kind, arguments, environment)
             await asyncio.to_thread(self._stack.enter_context, server)

@@ -36,6 +36,7 @@ const (
 	startAttempts       = 3
 	startTimeout        = 60 * time.Second
 	probeTimeout        = 200 * time.Millisecond
+	longestProbe        = 5 * time.Second
 	stopTimeout         = 10 * time.Second
 	logTail             = 4_000
 )
@@ -216,22 +217,27 @@ var errEnded = errors.New("it ended")
 
 func (s *Server) becomesReady(deadline time.Time) error {
 	err := context.DeadlineExceeded
+	timeout := probeTimeout
 	for time.Now().Before(deadline) {
 		select {
 		case <-s.ended:
 			return errEnded
 		default:
 		}
-		if err = s.probe(); err == nil {
+		if err = s.probe(timeout); err == nil {
 			return nil
+		}
+		if errors.Is(err, durablememory.ErrUnavailable) {
+			// On a machine that is busy, an answer may take longer than the first probes wait for it.
+			timeout = min(longestProbe, timeout*5/4)
 		}
 	}
 	return err
 }
 
 // probe asks once whether the server is ready. What fails at once takes its time all the same, unless the server ends.
-func (s *Server) probe() error {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+func (s *Server) probe(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	info, err := s.Client.WaitUntilReady(ctx)
 	if err == nil && s.chosen.recallsByMeaning() && len(info.SemanticGenerations) == 0 {

@@ -23,6 +23,9 @@ const LAST_PORT = 32_000;
 const START_ATTEMPTS = 3;
 const START_TIMEOUT_MS = 60_000;
 const PROBE_MS = 200;
+const LONGEST_PROBE_MS = 5_000;
+/** On a machine that is busy, an answer may take longer than the first probes wait for it. */
+const PROBE_GROWTH = 1.25;
 const STOP_MS = 10_000;
 const LOG_TAIL_CHARACTERS = 4_000;
 
@@ -102,9 +105,10 @@ async function tryStart(options: TestServerOptions, folder: string, endsAt: numb
   const child = await launch(options, address, folder);
   const probe = clientOf(address, {});
   try {
+    let timeoutMs = PROBE_MS;
     while (isRunning(child) && performance.now() < endsAt) {
       try {
-        const { semanticGenerations } = await probe.waitUntilReady({ timeoutMs: PROBE_MS });
+        const { semanticGenerations } = await probe.waitUntilReady({ timeoutMs });
         if (semanticGenerations.length > 0 || !recallsByMeaning(options)) {
           return new TestServer(address, child, folder);
         }
@@ -114,6 +118,7 @@ async function tryStart(options: TestServerOptions, folder: string, endsAt: numb
         if (!(error instanceof MemoryUnavailableError)) {
           throw error;
         }
+        timeoutMs = Math.min(LONGEST_PROBE_MS, timeoutMs * PROBE_GROWTH);
       }
     }
   } catch (error) {

@@ -29,6 +29,9 @@ SERVER_MISSING: Final = "a test server needs the service in the environment of t
 _FIRST_PORT, _LAST_PORT = 20_000, 32_000
 _START_ATTEMPTS: Final = 3
 _PROBE_SECONDS: Final = 0.2
+_LONGEST_PROBE_SECONDS: Final = 5.0
+_PROBE_GROWTH: Final = 1.25
+"""On a machine that is busy, an answer may take longer than the first probes wait for it."""
 _STOP_SECONDS: Final = 10.0
 _LOG_TAIL_BYTES: Final = 4_000
 
@@ -136,11 +139,13 @@ class EmbeddedServer:
                 # Ctrl-C is for the test runner, which then ends the server in order.
                 start_new_session=True,
             )
+        seconds = _PROBE_SECONDS
         with self.blocking_client() as probe:
             while self._process.poll() is None and time.monotonic() < ends_at:
                 try:
-                    info = probe.wait_until_ready(_PROBE_SECONDS)
+                    info = probe.wait_until_ready(seconds)
                 except MemoryUnavailableError:
+                    seconds = min(_LONGEST_PROBE_SECONDS, seconds * _PROBE_GROWTH)
                     continue
                 if info.semantic_generations or not self._recalls_by_meaning:
                     return True
