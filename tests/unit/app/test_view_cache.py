@@ -68,7 +68,7 @@ async def settled(views: ViewCache) -> None:
     async def is_idle() -> bool:
         return not views._tasks
 
-    await wait_until_async(is_idle, 5.0, what="loads and compactions are over")
+    await wait_until_async(is_idle, what="loads and compactions are over")
 
 
 # Bringing a view up to date

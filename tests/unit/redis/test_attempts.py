@@ -21,7 +21,7 @@ from durable_memory.tasks import end
 from tests.processes.polling import wait_until_async
 
 LONG_SECONDS = 60.0
-QUICK = RedisSettings(retry_pause_seconds=0.001)
+QUICK = RedisSettings(retry_pause_seconds=0.001, acquire_timeout_seconds=LONG_SECONDS)
 
 
 class Unfit(Server):

@@ -6,7 +6,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.unit.app.semantic.idle_time import IdleTime
 from tests.unit.app.semantic.semantic_world import Backing, GatedEmbedder, SemanticWorld, semantic_process
+from tests.unit.app.world import START
+
+
+@pytest.fixture
+async def idle_time(monkeypatch: pytest.MonkeyPatch) -> IdleTime:
+    """The time of the test's event loop, which passes while there is nothing else to do."""
+    return IdleTime.of_this_loop(START, monkeypatch)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.unit.app.semantic.semantic_world import ABOUT_TEA, MONEY, RAIN, TEA
 from tests.unit.app.stores import Gate
 
-_PROBE_SECONDS = 1.0
+_PROBE_SECONDS = 60.0
 
 
 async def _check(world) -> bool:
@@ -110,10 +110,10 @@ async def test_an_index_that_never_answers_does_not_hold_health_up(semantic, bac
 async def test_a_regressed_index_is_said_as_soon_as_it_is_met_and_until_it_is_rebuilt(semantic, backing):
     await semantic.indexed(TEA)
     backing.lose_index()
-    waiting = asyncio.create_task(semantic.runtime.health.wait(60.0))
+    waiting = asyncio.create_task(semantic.runtime.health.wait(3_600.0))
     assert await _reason(semantic) is DegradationReason.INDEX_REGRESSED
 
-    await asyncio.wait_for(waiting, 5.0)  # whoever waits is told
+    await waiting  # whoever waits is told, and not at the end of their time
     assert semantic.runtime.state().unserved_partitions == {"REGRESSED": 1}
     assert not await _check(semantic)
     await semantic.refresh()

@@ -37,7 +37,7 @@ async def test_a_lost_lease_is_counted(holder, semantic, backing, counting, monk
 
     monkeypatch.setattr(backing.leases, "renew", renew)
     with pytest.raises(DomainError) as lost:
-        async with asyncio.timeout(10), holder.hold(semantic.partition):
+        async with holder.hold(semantic.partition):
             await asyncio.Event().wait()
     assert lost.value.reason is Reason.LEASE_FENCED
     assert counting.lost == 1

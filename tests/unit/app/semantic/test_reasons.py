@@ -167,7 +167,7 @@ async def test_while_a_provider_has_never_answered_it_is_that_which_is_said_also
         assert preview.degradation is not None
         assert preview.degradation.message == message
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
 
 async def test_a_repeated_admission_says_in_the_same_words_what_it_went_without(

@@ -23,6 +23,8 @@ from tests.unit.app.semantic.semantic_world import (
 from tests.unit.app.stores import Gate
 from tests.unit.app.world import refused
 
+pytestmark = pytest.mark.usefixtures("idle_time")
+
 BUDGET_SECONDS = 0.05
 EXPLICIT = pytest.mark.parametrize("mode", [RecallMode.SEMANTIC, RecallMode.HYBRID])
 
@@ -35,9 +37,10 @@ async def hurried(backing: Backing) -> AsyncIterator[SemanticWorld]:
 
 
 async def within(world: SemanticWorld, seconds: float, query: str, mode: RecallMode | None = None) -> RecallAnswer:
-    """As a caller who waits for so long."""
-    call = replace(world.call, ends_at=asyncio.get_running_loop().time() + seconds)
-    return await world.app.recall.active(call, "assistant", query, mode=mode)
+    """As a caller who waits for so long, and no longer."""
+    async with asyncio.timeout(seconds):
+        call = replace(world.call, ends_at=asyncio.get_running_loop().time() + seconds)
+        return await world.app.recall.active(call, "assistant", query, mode=mode)
 
 
 async def slow_provider(world: SemanticWorld) -> None:
@@ -58,7 +61,7 @@ async def test_auto_answers_by_words_when_its_budget_is_spent_and_says_so(
     hurried: SemanticWorld, trouble: object
 ) -> None:
     await trouble(hurried)  # type: ignore[operator]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(BUDGET_SECONDS * 1.01):
         answer = await hurried.answer("kettles")
     assert (found_ids(answer), answer.mode) == (["a"], RecallMode.LEXICAL)
     assert answer.degradation is not None
@@ -68,8 +71,9 @@ async def test_auto_answers_by_words_when_its_budget_is_spent_and_says_so(
 async def test_auto_waits_for_half_of_what_its_caller_has_left_at_most(semantic: SemanticWorld) -> None:
     await semantic.indexed(TEA)
     semantic.embedder.query_gate.clear()
-    async with asyncio.timeout(0.4):
-        answer = await within(semantic, 0.4, "kettles")
+    began = asyncio.get_running_loop().time()
+    answer = await within(semantic, 0.4, "kettles")
+    assert asyncio.get_running_loop().time() == pytest.approx(began + 0.2)
     assert answer.degradation is not None
     assert answer.degradation.reason is DegradationReason.DEADLINE
 
@@ -89,9 +93,8 @@ async def test_an_explicit_mode_says_in_time_that_its_caller_would_wait_in_vain(
     hurried: SemanticWorld, mode: RecallMode
 ) -> None:
     hurried.embedder.query_gate.clear()
-    async with asyncio.timeout(0.5):
-        with refused(Reason.SEMANTIC_UNAVAILABLE, cause="DEADLINE"):
-            await within(hurried, 0.5, ABOUT_TEA, mode)
+    with refused(Reason.SEMANTIC_UNAVAILABLE, cause="DEADLINE"):
+        await within(hurried, 0.5, ABOUT_TEA, mode)
 
 
 async def test_what_was_given_up_is_there_for_who_asks_again(hurried: SemanticWorld) -> None:
@@ -117,8 +120,7 @@ async def test_words_are_searched_while_the_question_is_embedded(semantic: Seman
 
     queue.search = noticed  # type: ignore[method-assign, assignment]
     answering = asyncio.create_task(semantic.answer("kettles"))
-    async with asyncio.timeout(5):
-        await searched.wait()
+    await searched.wait()
     assert not answering.done()
     semantic.embedder.query_gate.set()
     assert (await answering).mode is RecallMode.HYBRID
@@ -130,9 +132,8 @@ async def test_the_manifest_is_read_while_the_head_is(semantic: SemanticWorld) -
     head, manifest = Gate(), Gate()
     semantic.backing.store.before["head"], semantic.backing.index.before["manifest"] = head, manifest
     answering = asyncio.create_task(semantic.answer(ABOUT_TEA))
-    async with asyncio.timeout(5):
-        await head.reached.wait()
-        await manifest.reached.wait()
+    await head.reached.wait()
+    await manifest.reached.wait()
     head.open()
     manifest.open()
     assert found_ids(await answering) == ["a"]

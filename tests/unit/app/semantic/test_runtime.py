@@ -14,6 +14,7 @@ from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.session import RecallMode
 from durable_memory.ports.embedder import EmbeddingError, EmbeddingFailure
 from tests.processes.polling import wait_until_async
+from tests.unit.app.semantic.idle_time import IdleTime
 from tests.unit.app.semantic.semantic_world import (
     ABOUT_TEA,
     TEA,
@@ -62,7 +63,8 @@ class SlowToLeave(GatedEmbedder):
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(idle_time: IdleTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can begin at once has begun when the start gives up waiting for the rest."""
     monkeypatch.setattr(runtime, "_START_SECONDS", 0.01)
     monkeypatch.setattr(runtime, "_FIRST_RETRY_SECONDS", 0.01)
 
@@ -79,7 +81,7 @@ async def test_a_provider_that_is_slow_to_answer_holds_up_nothing_and_is_used_wh
     async with semantic_process(backing, "a", embedder) as world:
         assert world.runtime.generation is None
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
 
 @pytest.mark.usefixtures("impatient")
@@ -90,9 +92,9 @@ async def test_a_provider_that_fails_after_the_start_is_asked_again(backing: Bac
     embedder = SlowToOpen(failure)
     async with semantic_process(backing, "a", embedder) as world:
         embedder.released.set()
-        await wait_until_async(lambda: embedder.failed, 5.0, what="the failure")
+        await wait_until_async(lambda: embedder.failed, what="the failure")
         embedder._ends = None
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
 
 @pytest.mark.usefixtures("impatient")
@@ -107,7 +109,7 @@ async def test_a_session_that_opens_while_the_index_is_away_has_all_of_it_when_t
         assert world.runtime.maintenance.health().phase is MaintenancePhase.STOPPED
         del backing.index.before["open"]
         await wait_until_async(
-            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, 5.0, what="it is up"
+            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, what="it is up"
         )
         await world.refresh()
         assert found_ids(await world.answer(ABOUT_TEA)) == ["a"]
@@ -162,7 +164,7 @@ async def test_while_a_restarted_server_waits_for_its_provider_bound_sessions_re
         assert not world.runtime.health.serving
 
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
         assert found_ids(await world.answer(ABOUT_TEA)) == ["a"], "from the vectors that are there"
         assert embedder.passages == []
@@ -187,7 +189,7 @@ async def test_a_session_opened_while_a_provider_is_away_that_has_answered_befor
                 await world.answer("kettles", session_id="later")
 
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
         answer = await world.answer(ABOUT_TEA, session_id="later")
         assert (found_ids(answer), answer.degradation) == (["a"], None), "without rebinding, and without a restart"
@@ -202,7 +204,7 @@ async def test_a_provider_that_comes_back_as_another_one_makes_a_new_generation(
     async with semantic_process(backing, "after", embedder) as world:
         await world.open("early")
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
         answer = await world.answer("kettles", session_id="early")
         assert answer.degradation is not None
@@ -224,7 +226,7 @@ async def test_what_one_server_has_heard_is_known_to_the_others_that_still_wait(
     async with semantic_process(backing, "waits", waiting) as world:
         assert world.app.defaults.current.known is None
         async with semantic_process(backing, "hears"):
-            await wait_until_async(lambda: world.app.defaults.current.known is not None, 5.0, what="the generation")
+            await wait_until_async(lambda: world.app.defaults.current.known is not None, what="the generation")
         assert world.runtime.generation is None
 
 
@@ -244,7 +246,7 @@ async def test_where_a_provider_has_never_answered_anybody_a_session_opens_witho
                 await asked
 
         embedder.released.set()
-        await wait_until_async(lambda: world.runtime.generation is not None, 5.0, what="the generation")
+        await wait_until_async(lambda: world.runtime.generation is not None, what="the generation")
 
         unbound = await world.answer(ABOUT_TEA, session_id="unbound")
         assert unbound.degradation is not None
@@ -264,7 +266,7 @@ async def test_a_repository_that_fails_for_a_moment_delays_the_start_and_no_more
     backing.records.before[call] = fails
     async with semantic_process(backing, "a") as world:
         await wait_until_async(
-            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, 5.0, what="it is up"
+            lambda: world.runtime.maintenance.health().phase is MaintenancePhase.IDLE, what="it is up"
         )
         digest = world.embedder.configuration_digest
         assert await backing.records.served_generation(digest) == world.embedder.generation
