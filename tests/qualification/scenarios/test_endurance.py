@@ -1,7 +1,8 @@
 """What rows say of faults that strike nothing, cannot be injected or break down; over a cluster that is made up."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -42,6 +43,13 @@ class _Traffic:
         self._lost = lost
         self._settles = settles
         self._unexpected = unexpected
+        self.rests = False
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        self.rests = True
+        yield
+        self.rests = False
 
     async def acknowledged(self, more: int) -> None:
         return None
@@ -151,6 +159,26 @@ async def test_a_caller_that_ended_the_row_with_an_error_is_not_told_twice():
             raise unexpected
     assert not hasattr(raised.value, "__notes__")
     assert _problems(row) == {"kept": ["r is not there"]}
+
+
+@pytest.mark.parametrize("heals", [True, False])
+async def test_callers_rest_where_the_cluster_is_not_healthy_while_they_go_on_and_that_is_told(heals: bool):
+    row, traffic = stage(), _Traffic()
+
+    async def wait_healthy(timeout: float) -> None:
+        if not (heals and traffic.rests):
+            raise WaitTimeoutError(f"not healthy within {timeout:g} s: the index is behind")
+
+    row.cluster.wait_healthy = wait_healthy  # type: ignore[assignment, method-assign]
+    injecting = inject_all(row, cast(Any, traffic), [_Fault("a", 1)])
+    if not heals:
+        with pytest.raises(WaitTimeoutError, match="within 180 s: the index is behind"):
+            await injecting
+        return
+    await injecting
+    assert row.result.caveats == [
+        "Callers had to rest before the cluster was healthy again: not healthy within 60 s: the index is behind."
+    ]
 
 
 async def test_two_faults_at_once_have_struck_when_both_have():

@@ -48,9 +48,14 @@ def decided(request_id: str) -> Evidence:
 
 
 class Reach:
-    """Waits for a server to be there again: once for all callers, so that waiting is not what the machine does."""
+    """Waits for a server to be there again: once for all callers, so that waiting is not what the machine does.
+
+    `working` is unset while all of them rest.
+    """
 
     def __init__(self, clients: Sequence[MemoryClient]) -> None:
+        self.working = asyncio.Event()
+        self.working.set()
         self._clients = clients
         self._task: asyncio.Task[None] | None = None
 
@@ -112,7 +117,7 @@ class Caller(ABC):
         self._number = 0
 
     async def run(self, stopping: asyncio.Event) -> None:
-        while not stopping.is_set():
+        while await self._reach.working.wait() and not stopping.is_set():
             try:
                 await self.step()
                 if self.rng.random() < 0.1:

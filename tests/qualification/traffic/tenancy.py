@@ -183,9 +183,17 @@ class Tenancy:
         self._stopping.clear()
         self._tasks = [asyncio.create_task(caller.run(self._stopping)) for caller in self.callers]
 
+    def rest(self) -> None:
+        """Let no caller begin anything, until `go_on`."""
+        self._reach.working.clear()
+
+    def go_on(self) -> None:
+        self._reach.working.set()
+
     async def stop(self) -> None:
         """Let every caller finish what it is doing. Raises in the end what one of them did not expect."""
         self._stopping.set()
+        self.go_on()
         await all_of(self._tasks)
 
     async def finish(self) -> None:

@@ -17,11 +17,13 @@ from durable_memory_client import (
     MemoryServiceError,
     WatchedChange,
 )
+from tests.processes.polling import wait_until_async
 from tests.qualification.checks.by_hand import Story
 from tests.qualification.recorder.history import AFTERWARDS, Call, Outcome
 from tests.qualification.recorder.recorder import Command
 from tests.qualification.report.results import Verdict
 from tests.qualification.traffic import judgement
+from tests.qualification.traffic.callers import Caller
 from tests.qualification.traffic.tenancy import Tenancy
 
 GOES_ON, KEPT, WATCHES = "a watch goes on", "acknowledged writes are kept", "watches tell whole change sets"
@@ -164,6 +166,30 @@ async def test_every_caller_is_done_before_it_is_raised_what_one_of_them_did_not
     with pytest.raises(MemoryServiceError, match="it is at 2"):
         await one.stop()
     assert done == ["b"]
+    await one.close()
+
+
+async def test_who_rests_begins_nothing_until_it_goes_on_or_is_stopped():
+    one = tenancy([], [], _Watch([]))
+    steps = 0
+
+    class Steps(Caller):
+        async def step(self) -> None:
+            nonlocal steps
+            steps += 1
+            one.rest()
+            await asyncio.sleep(0)
+
+    one.callers = [Steps("a", [one.memory], one.recorder, one._reach, seed="4", timeout=None)]
+    one.start()
+    await wait_until_async(lambda: steps == 1)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert steps == 1
+    one.go_on()
+    await wait_until_async(lambda: steps == 2)
+    await one.stop()
+    assert steps == 2
     await one.close()
 
 

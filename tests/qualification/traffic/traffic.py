@@ -13,8 +13,8 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
@@ -178,6 +178,17 @@ class Traffic:
 
         await wait_until_async(are_there, timeout, what=so_far)
         return time.monotonic() - began
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """No caller begins anything while the block lasts."""
+        for tenancy in self.tenancies:
+            tenancy.rest()
+        try:
+            yield
+        finally:
+            for tenancy in self.tenancies:
+                tenancy.go_on()
 
     async def check_so_far(self, found: Found) -> None:
         """Whether what the callers know by now is true, while they go on: the history alone."""
