@@ -6,10 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from durable_memory.adapters.memory import MemoryStore
-from durable_memory.adapters.postgres import PostgresStore
+from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
 from durable_memory.adapters.runtime import SystemIds
 from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.ports.store import Store
+
+_PATIENT = PostgresSettings(
+    connect_timeout_seconds=60.0,
+    acquire_timeout_seconds=60.0,
+    lock_timeout_seconds=60.0,
+    statement_timeout_seconds=60.0,
+    silence_timeout_seconds=90.0,
+    head_timeout_seconds=90.0,
+    idle_in_transaction_timeout_seconds=60.0,
+    commit_timeout_seconds=60.0,
+    rollback_timeout_seconds=60.0,
+)
+"""What a server that is well may take, on a machine that has other things to do: no bound is tested here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +53,7 @@ def sqlite_backend(path: Path) -> Backend:
 
 
 def postgres_backend(dsn: str) -> Backend:
-    return Backend(name="postgres", new=lambda: PostgresStore(dsn, ids=SystemIds()))
+    return Backend(name="postgres", new=lambda: PostgresStore(dsn, ids=SystemIds(), settings=_PATIENT))
 
 
 ALL = ("memory", "sqlite", "postgres")

