@@ -11,7 +11,7 @@ import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from "@bufbuild/pr
 import { ConnectError } from "@connectrpc/connect";
 import { callPolicy, DEFAULT_TIMEOUT_MS, retryDelayMs } from "./call_policy.js";
 import { MemoryUnavailableError, type MemoryServiceError } from "./errors.js";
-import { checkEncodable, errorOfCall, ofNobodysCall, unrepeated, type Attempted } from "./failures.js";
+import { checkEncodable, errorOfCall, ofNobodysCall, outOfTime, unrepeated, type Attempted } from "./failures.js";
 import { newRequestId } from "./identity.js";
 import type { Transport } from "./transport.js";
 import { sleep } from "./waiting.js";
@@ -28,6 +28,12 @@ export interface CallOptions {
 export interface WriteOptions extends CallOptions {
   /** Identifies the change: repeating it has the first result. Default: minted, once per call. */
   readonly requestId?: string | undefined;
+}
+
+/** What each of several calls takes that are one to their caller. */
+export interface StepOptions extends CallOptions {
+  /** Called when it has to wait for another call of its run or session. */
+  readonly onWait?: (() => void) | undefined;
 }
 
 /** What a recall does when the service cannot answer: throw MemoryUnavailableError, or find nothing and say so. */
@@ -71,7 +77,7 @@ export class Calls {
     let failed: MemoryServiceError | undefined; // of the attempt before
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const response = await this.#transport.unary(method, request, remaining(endsAt), options.signal);
+        const response = await this.#transport.unary(method, request, someOf(endsAt, options.signal), options.signal);
         this.#outage = undefined;
         return response;
       } catch (failure) {
@@ -106,7 +112,8 @@ export class Calls {
       }
     }
     try {
-      return await this.#transport.upload(method, requests(), remaining(deadlineOf(limit)), options.signal);
+      const left = someOf(deadlineOf(limit), options.signal);
+      return await this.#transport.upload(method, requests(), left, options.signal);
     } catch (failure) {
       throw translated(failure, { method: nameOf(method), requestId, attempts: 1 });
     }
@@ -125,7 +132,8 @@ export class Calls {
     checkEncodable(method.input, request);
     const requestId = settledRequestId(method, request);
     const limit = options.timeoutMs ?? callPolicy(method).timeoutMs;
-    const replies = this.#transport.stream(method, request, remaining(deadlineOf(limit)), options.signal);
+    const left = someOf(deadlineOf(limit), options.signal);
+    const replies = this.#transport.stream(method, request, left, options.signal);
     try {
       yield* replies;
     } catch (failure) {
@@ -142,7 +150,7 @@ export class Calls {
   async guarded<T>(
     onUnavailable: OnUnavailable | undefined,
     options: CallOptions,
-    calls: (left: () => CallOptions, maxAttempts?: number) => Promise<T>,
+    calls: (left: () => StepOptions, maxAttempts?: number) => Promise<T>,
   ): Promise<T | MemoryUnavailableError> {
     if (checked(onUnavailable ?? this.onUnavailable) === "throw") {
       return calls(sharedDeadline(options));
@@ -150,15 +158,18 @@ export class Calls {
     if (this.#outage !== undefined && performance.now() < this.#outage.endsAt) {
       return ofNobodysCall(this.#outage.error);
     }
+    const caller = { hurried: options.timeoutMs !== undefined && options.timeoutMs < PATIENCE_MS };
+    const onWait = (): void => {
+      caller.hurried = true;
+    };
     try {
-      return await calls(sharedDeadline(options, PATIENCE_MS), PATIENT_ATTEMPTS);
+      return await calls(sharedDeadline({ ...options, onWait }, PATIENCE_MS), PATIENT_ATTEMPTS);
     } catch (error) {
       if (!(error instanceof MemoryUnavailableError) || options.signal?.aborted === true) {
         throw error;
       }
       // That a caller had less time than is usual, or waited for another call, says nothing about the service.
-      const hurried = options.timeoutMs !== undefined && options.timeoutMs < PATIENCE_MS;
-      if (error.attempts > 0 && !(hurried && error.code === "DEADLINE_EXCEEDED")) {
+      if (error.attempts > 0 && !(caller.hurried && error.code === "DEADLINE_EXCEEDED")) {
         this.#outage = { endsAt: performance.now() + OUTAGE_PAUSE_MS, error };
       }
       return error;
@@ -205,10 +216,21 @@ export function remaining(endsAt: number | undefined): number | undefined {
   return endsAt === undefined ? undefined : Math.max(0, endsAt - performance.now());
 }
 
+/** What is left for an attempt. @throws the signal's reason; MemoryServiceError, definite, when nothing is. */
+function someOf(endsAt: number | undefined, signal: AbortSignal | undefined): number | undefined {
+  signal?.throwIfAborted();
+  const left = remaining(endsAt);
+  if (left === 0) {
+    throw outOfTime();
+  }
+  return left;
+}
+
 /** What each of several calls may take that are one to their caller, and share one deadline. @throws RangeError. */
-export function sharedDeadline({ timeoutMs, signal }: CallOptions, unstatedMs = DEFAULT_TIMEOUT_MS): () => CallOptions {
+export function sharedDeadline(options: StepOptions, unstatedMs = DEFAULT_TIMEOUT_MS): () => StepOptions {
+  const { timeoutMs, signal, onWait } = options;
   const endsAt = deadlineOf(timeoutMs ?? unstatedMs);
-  return () => ({ signal, timeoutMs: remaining(endsAt) });
+  return () => ({ signal, onWait, timeoutMs: remaining(endsAt) });
 }
 
 function checked(choice: OnUnavailable): OnUnavailable {

@@ -107,11 +107,11 @@ export function notTextError(field: string): MemoryServiceError {
   });
 }
 
-/** The error of what waited for another call until its time was over. */
+/** The error of what was not sent, because its time was over before. */
 export function outOfTime(): MemoryServiceError {
   const reason = Reason.DEADLINE_EXCEEDED;
   const fields = { code: reason, reason, definite: true, attempts: 0 } as const;
-  return serviceError("the time was over before it was this call's turn", fields);
+  return serviceError("the time was over before the call was sent", fields);
 }
 
 /** An outage, for those who did not call: the call that met it has a request id and an outcome of its own. */

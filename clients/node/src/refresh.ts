@@ -47,7 +47,7 @@ export class Refresh implements AsyncIterable<RefreshProgress> {
         this.#receipt = yield* this.#attempt({ timeoutMs: remaining(endsAt), signal }, attempt);
         break;
       } catch (error) {
-        if (!(error instanceof MemoryServiceError)) {
+        if (!(error instanceof MemoryServiceError) || error.attempts === 0) {
           throw unrepeated(failed, error, signal);
         }
         failed = error;

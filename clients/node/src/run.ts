@@ -7,6 +7,7 @@ import {
   type CallOptions,
   type Calls,
   type OnUnavailable,
+  type StepOptions,
   type WriteOptions,
 } from "./calls.js";
 import { IncompleteStreamError, MemoryUnavailableError } from "./errors.js";
@@ -118,7 +119,7 @@ export class MemoryRun implements AsyncDisposable {
    *
    * Reasons: RUN_IDENTITY_CONFLICT, if this process has a run with this id open already.
    */
-  async begin(options: CallOptions = {}, maxAttempts?: number): Promise<Run> {
+  async begin(options: StepOptions = {}, maxAttempts?: number): Promise<Run> {
     if (this.#info !== undefined) {
       return this.#info; // and does not wait for somebody else's assembly
     }

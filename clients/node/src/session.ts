@@ -1,6 +1,13 @@
 /** An open session: what it is bound to, and recalling in it. */
 import { create } from "@bufbuild/protobuf";
-import { sharedDeadline, type CallOptions, type Calls, type OnUnavailable, type WriteOptions } from "./calls.js";
+import {
+  sharedDeadline,
+  type CallOptions,
+  type Calls,
+  type OnUnavailable,
+  type StepOptions,
+  type WriteOptions,
+} from "./calls.js";
 import { MemoryUnavailableError } from "./errors.js";
 import {
   ActiveRecallRequestSchema,
@@ -101,7 +108,7 @@ export class MemorySession {
   }
 
   /** The open session. @throws MemoryServiceError. */
-  async ensureOpen(options: CallOptions = {}, maxAttempts?: number): Promise<Session> {
+  async ensureOpen(options: StepOptions = {}, maxAttempts?: number): Promise<Session> {
     const opening = this.#opening;
     if (this.#info !== undefined || opening === undefined) {
       return this.info;
@@ -123,7 +130,7 @@ export class MemorySession {
    *     await using run = await session.beginRun("turn-7");
    *
    * A run id that another process left open is taken over. Without a `runId` a new one is minted. A beginning whose
-   * outcome this process did not learn is repeated with the `requestId` of the error.
+   * outcome this process did not learn is repeated with the same `runId` and the `requestId` of the error.
    */
   async beginRun(runId?: string, options: WriteOptions = {}): Promise<MemoryRun> {
     return new MemoryRun(this.#calls, this, runId, options.requestId).tryBegin(options);

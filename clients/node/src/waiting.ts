@@ -1,5 +1,5 @@
 /** Waiting, and doing several things: what can be given up. */
-import type { CallOptions } from "./calls.js";
+import type { StepOptions } from "./calls.js";
 import { outOfTime } from "./failures.js";
 
 // Node takes a longer one for none.
@@ -125,13 +125,18 @@ export async function together<T>(
 /** One after the other, in the order of asking. */
 export class Lock {
   #last = Promise.resolve();
+  #present = 0; // within, or waiting
 
   /**
    * Do the work when its turn has come. Who gives the wait up is passed over; the options are of the wait alone.
    *
    * @throws MemoryUnavailableError, definite, when the time is over; the signal's reason.
    */
-  async run<T>({ timeoutMs, signal }: CallOptions, work: () => Promise<T>): Promise<T> {
+  async run<T>({ timeoutMs, signal, onWait }: StepOptions, work: () => Promise<T>): Promise<T> {
+    if (this.#present > 0) {
+      onWait?.();
+    }
+    this.#present += 1;
     const before = this.#last;
     let leave = (): void => undefined;
     const left = new Promise<void>((resolve) => {
@@ -150,6 +155,7 @@ export class Lock {
       });
       return await work();
     } finally {
+      this.#present -= 1;
       leave();
     }
   }

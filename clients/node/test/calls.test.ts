@@ -22,6 +22,7 @@ import { CITATION, remembered } from "./messages.js";
 import { ScriptedService, type Raw, type Refusal } from "./scripted_service.js";
 
 const REMEMBER = "MemoryService.Remember";
+const REFRESH = "SemanticService.RefreshSemanticRecall";
 const GET_TOKEN = "RepositoryService.GetChangeToken";
 
 async function failureOf(call: Promise<unknown>): Promise<MemoryServiceError> {
@@ -130,12 +131,39 @@ test("the deadline is of all attempts together", async (t) => {
   assert.deepEqual([error.reason, error.code, error.attempts], ["DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 2]);
 });
 
-test("a deadline that has passed is one, and not none", async () => {
+test("a call whose time is over is not sent, and has changed nothing", async () => {
   await using service = await ScriptedService.start();
   await using memory = service.client();
-  service.willAnswer(GET_TOKEN, "forever");
-  assert.ok(isReason(await failureOf(memory.getChangeToken({ timeoutMs: 0 })), "DEADLINE_EXCEEDED"));
+  for (const call of [
+    memory.remember("The user prefers tea.", { timeoutMs: 0 }),
+    memory.snapshot({ timeoutMs: 0 }).all(),
+    memory.importNamespace([], { timeoutMs: 0 }),
+  ]) {
+    const { reason, attempts, definite, requestId, method } = await failureOf(call);
+    assert.deepEqual([reason, attempts, definite, requestId, method], ["DEADLINE_EXCEEDED", 0, true, undefined, ""]);
+  }
+  assert.equal(service.asked.length, 0);
+  const reason = new Error("enough");
+  await assert.rejects(memory.getChangeToken({ timeoutMs: 0, signal: AbortSignal.abort(reason) }), reason);
   await assert.rejects(memory.getChangeToken({ timeoutMs: -1 }), RangeError);
+});
+
+test("a wait that lasted too long does not hide what became of the attempt before", async (t) => {
+  await using service = await ScriptedService.start();
+  await using memory = service.client();
+  let reads = 0; // since the attempt: the first is before the wait
+  standingClock(t, () => (service.asked.length > 0 && (reads += 1) > 1 ? 600_000 : 0));
+  for (const [method, change] of Object.entries({
+    [REMEMBER]: () => memory.remember("The user prefers tea.", { timeoutMs: 50_000 }),
+    [REFRESH]: () => memory.refreshSemanticRecall("assistant", { timeoutMs: 50_000 }).wait(),
+  })) {
+    service.asked.splice(0);
+    reads = 0;
+    service.willAnswer(method, { refuse: Code.Unavailable });
+    const { code, attempts, definite } = await failureOf(change());
+    assert.deepEqual([code, attempts, definite], ["UNAVAILABLE", 1, false]);
+    assert.equal(service.calls(method).length, 1);
+  }
 });
 
 test("a caller may state the request id", async () => {

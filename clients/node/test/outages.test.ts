@@ -119,6 +119,36 @@ test("a caller in a hurry makes no outage for the others", async () => {
   assert.equal((await session.recall("tea?", PATIENT)).hits.length, 1);
 });
 
+for (const { what, answer, isOutage } of [
+  {
+    what: "who had little time",
+    answer: { refuse: Code.DeadlineExceeded, reason: "DEADLINE_EXCEEDED" },
+    isOutage: false,
+  },
+  { what: "who found the service down", answer: DOWN, isOutage: true },
+]) {
+  test(`after a wait for another call, ${what} makes ${isOutage ? "an" : "no"} outage for the others`, async (t) => {
+    standingClock(t);
+    await using service = await scripted();
+    await using memory = service.client();
+    const session = await memory.openSession("assistant");
+    const run = await session.beginRun("turn-1");
+    let letGo = (): void => undefined;
+    const after = new Promise<void>((resolve) => (letGo = resolve));
+    service.willAnswer(RECALL, { after, answer: recalled(["tea"], { admitted: true }) }, answer);
+    const first = run.recall("tea?", { admit: true, timeoutMs: 50_000 });
+    await service.arrived(RECALL);
+    const waiting = run.recall("tea?", { admit: true, onUnavailable: "empty", timeoutMs: 50_000 });
+    letGo();
+    assert.equal((await first).hits.length, 1);
+    const { error } = await waiting;
+    assert.deepEqual([error?.code, error?.attempts], isOutage ? ["UNAVAILABLE", 2] : ["DEADLINE_EXCEEDED", 1]);
+
+    service.willAnswer(RECALL, recalled(["tea"]));
+    assert.equal((await session.recall("tea?", { ...PATIENT, onUnavailable: "empty" })).unavailable, isOutage);
+  });
+}
+
 test("what ended for the error of another client makes no outage", async (t) => {
   standingClock(t);
   await using service = await scripted();

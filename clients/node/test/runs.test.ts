@@ -192,8 +192,9 @@ test("a beginning whose outcome is unknown can be repeated by the process that s
   assert.equal(definite, false);
   await session.beginRun("turn-1", { requestId });
   await session.run("turn-1", () => Promise.resolve(), { requestId });
-  const ids = service.requests(BEGIN, v1.BeginRunRequestSchema).map((asked) => asked.requestId);
-  assert.deepEqual(ids, [requestId, requestId, requestId]);
+  const [first, ...others] = service.requests(BEGIN, v1.BeginRunRequestSchema);
+  assert.deepEqual([first?.runId, first?.requestId], ["turn-1", requestId]);
+  assert.deepEqual(others, [first, first]);
 });
 
 test("the policy is stated as far as the caller stated it", async () => {
