@@ -39,7 +39,7 @@ type step struct {
 	Helper    string            `json:"helper"`
 	Request   map[string]any    `json:"request"`
 	Arguments map[string]any    `json:"arguments"`
-	TimeoutMS int               `json:"timeout_ms"`
+	TimeoutMS *int              `json:"timeout_ms"`
 	Cancel    string            `json:"cancel"`
 	Save      map[string]string `json:"save"`
 	Read      int               `json:"read"`
@@ -109,8 +109,8 @@ func run(line []byte, lines *bufio.Reader) ([]any, error) {
 func outcomeOf(client *durablememory.Client, step step, saved object, lines *bufio.Reader) (object, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if step.TimeoutMS > 0 {
-		limited, stop := context.WithTimeout(ctx, time.Duration(step.TimeoutMS)*time.Millisecond)
+	if step.TimeoutMS != nil {
+		limited, stop := context.WithTimeout(ctx, time.Duration(*step.TimeoutMS)*time.Millisecond)
 		defer stop()
 		ctx = limited
 	}
