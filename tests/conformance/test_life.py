@@ -8,13 +8,25 @@ from durable_memory.adapters.change_signal import ChangeSignal
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.node import NodeRef
 from tests.conformance.samples import MANY, all_nodes, apply, create, event, node, revise, session, writing
+from tests.processes.polling import wait_until_async
 
 
 @pytest.fixture
-def no_wait_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the stores that are made from here on: whoever goes on was woken, or had nothing to wait for."""
-    made = ChangeSignal.__init__
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What is waited for, as it begins. No wait ends by itself: whoever goes on was woken, or had nothing to wait for.
+
+    Of the stores that are made from here on.
+    """
+    begun: list[bytes] = []
+    made, wait = ChangeSignal.__init__, ChangeSignal.wait
+
+    async def noted(signal: ChangeSignal, key: bytes) -> None:
+        begun.append(key)
+        await wait(signal, key)
+
     monkeypatch.setattr(ChangeSignal, "__init__", lambda signal, *_: made(signal, most_seconds=3_600.0))
+    monkeypatch.setattr(ChangeSignal, "wait", noted)
+    return begun
 
 
 async def test_a_namespace_that_nobody_wrote_to_is_empty_with_a_stable_history_id(store, namespace):
@@ -91,20 +103,19 @@ async def test_everything_acknowledged_is_there_after_another_start(durable_back
         assert (replay.replayed, replay.result, replay.head) == (True, first.result, head)
 
 
-@pytest.mark.usefixtures("no_wait_ends_by_itself")
-async def test_a_waiter_wakes_when_the_namespace_changes(store, namespace):
+async def test_a_waiter_wakes_when_the_namespace_changes(waits, store, namespace):
     async def follow() -> None:
         while (await store.head(namespace)).revision == 0:
             await store.wait_for_change(namespace, 0)
 
     followers = [asyncio.ensure_future(follow()) for _ in range(3)]
-    await store.check()
+    await wait_until_async(lambda: len(waits) == len(followers), what="all of them wait")
     assert not any(follower.done() for follower in followers)
     await apply(store, namespace, create("n"))
     await asyncio.gather(*followers)
 
 
-@pytest.mark.usefixtures("no_wait_ends_by_itself")
+@pytest.mark.usefixtures("waits")
 async def test_a_waiter_for_a_revision_that_has_passed_returns_at_once(store, namespace):
     await apply(store, namespace, create("n"))
     await store.wait_for_change(namespace, 0)
@@ -119,11 +130,10 @@ async def test_a_waiter_that_is_cancelled_is_forgotten(store, namespace):
     await apply(store, namespace, create("n"))
 
 
-@pytest.mark.usefixtures("no_wait_ends_by_itself")
-async def test_closing_wakes_those_who_wait(backend, namespace):
+async def test_closing_wakes_those_who_wait(waits, backend, namespace):
     async with backend.opened() as store:
         waiter = asyncio.ensure_future(store.wait_for_change(namespace, 0))
-        await store.check()
+        await wait_until_async(lambda: waits, what="it waits")
     await asyncio.wait([waiter])
     error = waiter.exception()
     assert error is None or (isinstance(error, DomainError) and error.reason is Reason.NOT_SERVING)
