@@ -9,6 +9,9 @@ from durable_memory.domain.errors import DomainError, not_serving
 from durable_memory.rpc.interceptors.call import PRODUCT_PREFIX, IncomingCall, Proceed
 
 _PARTS: Final = 2
+_LINGER_SECONDS: Final = 0.5
+"""How long the end of a finite stream is kept back in a drain. The library closes a connection when it has handed over
+the end of its last stream; what the system has not sent by then is dropped as soon as the reader says a word."""
 
 
 class ServingLayer:
@@ -64,7 +67,10 @@ class ServingLayer:
         if self._refusal is not None and (call.method.startswith(PRODUCT_PREFIX) or (self._draining and call.endless)):
             raise self._refusal.with_metadata()
         if not call.endless:
-            return await proceed()
+            answer = await proceed()
+            if self._draining and call.streaming and not call.uploading:
+                await asyncio.sleep(_LINGER_SECONDS)
+            return answer
         task = _current_task()
         self._endless.add(task)
         try:
