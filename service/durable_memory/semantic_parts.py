@@ -14,7 +14,7 @@ from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.adapters.sqlite.leases import SqliteLeaseStore
 from durable_memory.adapters.sqlite.semantic_records import SqliteSemanticRecords
 from durable_memory.adapters.sqlite.vector_index import SqliteVectorIndex
-from durable_memory.app.semantic.refresh import RefreshLimits
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.app.semantic.runtime import SemanticParts
 from durable_memory.config import PREFIX, Settings, SettingsError
 from durable_memory.domain.semantic.segment import FloatWidth

@@ -18,7 +18,7 @@ from durable_memory.adapters.sqlite.vector_index import SqliteVectorIndex
 from durable_memory.app.semantic import runtime
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.lease_holder import LeaseHolder
-from durable_memory.app.semantic.refresh import RefreshLimits
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.app.services import AppServices, build_services
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.semantic.generation import Partition

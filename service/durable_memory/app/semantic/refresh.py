@@ -30,6 +30,7 @@ from durable_memory.app.semantic.publishing import (
     put_on_record,
     to_its_end,
 )
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
@@ -71,15 +72,6 @@ class RefreshProgress:
     phase: RefreshPhase
     done: int = 0
     total: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshLimits:
-    """Bounds of one partition, and the width of the floats in which a new one, or one written anew, is stored."""
-
-    max_records: int = 100_000
-    max_bytes: int = 512 * 1024 * 1024
-    width: FloatWidth = FloatWidth.FLOAT32
 
 
 @dataclass(slots=True)
@@ -361,7 +353,9 @@ class _Refresh:
         if in_another_form:
             state = replace(state, manifest=None)  # what there will be before the publication
         laid_out = await asyncio.to_thread(self._lay_out, view, delta, descriptor.width)
-        self._check_budget(live_records(laid_out.entries), sum(entry.nbytes for entry in laid_out.entries))
+        self._service._limits.require(
+            records=live_records(laid_out.entries), nbytes=sum(entry.nbytes for entry in laid_out.entries)
+        )
         await self._report(RefreshProgress(phase=RefreshPhase.STAGING, done=len(delta.wanted), total=len(delta.wanted)))
         for segment_id, encoded in laid_out.staged.items():
             await self._index.stage(self._partition, segment_id, encoded, ttl_seconds=self._service._holder.ttl_seconds)
@@ -422,22 +416,7 @@ class _Refresh:
         Raises: QUOTA_EXCEEDED.
         """
         vector_bytes = self._generation.dimension * self._service._limits.width // 8
-        self._check_budget(head.active_count, head.active_count * vector_bytes)
-
-    def _check_budget(self, records: int, nbytes: int) -> None:
-        limits = self._service._limits
-        for quota, actual, limit in (
-            ("index_records", records, limits.max_records),
-            ("index_bytes", nbytes, limits.max_bytes),
-        ):
-            if actual > limit:
-                raise DomainError(
-                    Reason.QUOTA_EXCEEDED,
-                    f"the index would have {actual} {quota}; the limit is {limit}",
-                    quota=quota,
-                    limit=limit,
-                    actual=actual,
-                )
+        self._service._limits.require(records=head.active_count, nbytes=head.active_count * vector_bytes)
 
     # Receipts
 

@@ -21,7 +21,8 @@ from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance
-from durable_memory.app.semantic.refresh import RefreshLimits, RefreshService
+from durable_memory.app.semantic.refresh import RefreshService
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.app.semantic.search import SemanticSearch
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.views.revisions import RevisionCache

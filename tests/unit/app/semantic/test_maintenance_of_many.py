@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from durable_memory.app.semantic.maintenance import MaintenancePhase
-from durable_memory.app.semantic.refresh import RefreshLimits
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.domain.namespace import Namespace
 from durable_memory.ports.semantic_records import RunOutcome
 from tests.processes.polling import wait_until_async

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from durable_memory.app.semantic.partition_state import IndexState
-from durable_memory.app.semantic.refresh import RefreshLimits
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.refusals import index_revision_conflict, lease_fenced
 from durable_memory.domain.semantic.segment import FloatWidth

@@ -11,7 +11,7 @@ from durable_memory.adapters.memory.vector_index import MemoryVectorIndex
 from durable_memory.app.recall_result import DegradationReason
 from durable_memory.app.semantic import index_delta
 from durable_memory.app.semantic.partition_state import IndexState
-from durable_memory.app.semantic.refresh import RefreshLimits
+from durable_memory.app.semantic.refresh_limits import RefreshLimits
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.manifest import Manifest
 from durable_memory.domain.semantic.refusals import manifest_unreadable
