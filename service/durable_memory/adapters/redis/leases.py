@@ -47,7 +47,7 @@ class RedisLeaseStore:
         owner, left, fence = await self._connection.each(
             [("HGET", lease, "owner"), ("PTTL", lease), ("HGET", manifest_key(name), "highest_fence")]
         )
-        live = owner is not None and left > 0
+        live = owner is not None and left >= 0  # 0 in its last millisecond, in which nobody else is granted it
         return LeaseState(
             owner=owner.decode() if live else None,
             fence=int(fence or 0),
