@@ -66,7 +66,9 @@ def _verdicts(report: Report) -> str:
     rows = []
     for place, result in enumerate(report.results):
         worst = _worst(result)
-        faults = "<br>".join(f"{escape(_words(name))} ×{count}" for name, count in result.faults.most_common())
+        faults = "<br>".join(
+            escape(_words(name)) + (f" ×{count}" if count > 1 else "") for name, count in result.faults.most_common()
+        )
         doubts = unknown(result)
         resolved = ", ".join(
             f"{count:,} {what}"
