@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Final
 
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.server_node import ServerNode
 from tests.qualification.report.timeline import Lane
+
+KILLED_AMID_COMMITS: Final = "kill -9 of every server amid commits"
+"""The name of row 1's own, which has to see what callers learn."""
 
 
 class ServerKilled:

@@ -113,6 +113,11 @@ class Recorder:
     def readings(self) -> list[Reading]:
         return self.history.readings
 
+    @property
+    def under_way(self) -> list[Call]:
+        """The attempts that have not ended."""
+        return list(self._under_way.values())
+
     async def attempt(
         self, command: Command, timeout: float | None = None, *, by: str | None = None
     ) -> tuple[Call, Answer | None]:

@@ -25,6 +25,7 @@ from tests.qualification.faults.postgres import (
     StandbyLost,
     StandbyPromoted,
 )
+from tests.qualification.recorder.history import by_command
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY, REPETITIONS_WITHOUT_STANDBY
@@ -83,10 +84,13 @@ class CommitsCut:
         return commits.struck
 
     def _in_doubt(self, since: float) -> int:
-        return sum(
-            len(in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT, begun=True))
-            for history in self._traffic.histories
-        )
+        """The commands that were sent first since then: what is repeated may have been done before."""
+        count = 0
+        for history in self._traffic.histories:
+            attempts = by_command(history.calls)
+            doubts = in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT, begun=True)
+            count += sum(attempts[key][0].began >= since for key in {doubt.call.key for doubt in doubts})
+        return count
 
 
 def _faults(traffic: Traffic) -> Sequence[Fault]:

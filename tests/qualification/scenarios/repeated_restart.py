@@ -2,17 +2,100 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
+from tests.processes.polling import WaitTimeoutError, wait_until_async
+from tests.processes.proxy import Fate
 from tests.qualification.checks.doubts import in_doubt, unsettled
+from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
-from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled, ServerPaused
-from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
+from tests.qualification.faults.postgres import NextCommits
+from tests.qualification.faults.processes import (
+    KILLED_AMID_COMMITS,
+    EveryServerKilled,
+    ServerDrained,
+    ServerKilled,
+    ServerPaused,
+)
+from tests.qualification.recorder.history import Call
+from tests.qualification.report.timeline import Lane
+from tests.qualification.scenarios.endurance import HEALTHY_SECONDS, endure, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import WATCH_THROUGH_PROXY
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
 
 _EPOCHS: Final = 10
+_ENOUGH: Final = 3
+"""Attempts that a kill leaves in doubt. One of them may turn out to change nothing, as what is remembered twice."""
+_ROUNDS: Final = 10
+_ARRIVED_SECONDS: Final = 30.0
+_HELD_SECONDS: Final = 1.5
+"""Less than servers and callers have for a commit, and enough for others to ask for something meanwhile."""
+_GIVEN_UP_SECONDS: Final = 60.0
+"""Callers have 5 s for an attempt."""
+
+
+class EveryServerKilledAmidCommits:
+    """kill -9 of all servers while commits are on their way, which arrive all the same; nobody is there to answer.
+
+    The servers stay away until callers have given up what was under way, and this is done again until enough of it is
+    in doubt: clients repeat what a server that is soon back left open, and it is settled before anybody sees it.
+    """
+
+    name = KILLED_AMID_COMMITS
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+
+    def available(self, cluster: Cluster) -> bool:
+        return all(server.is_running and not server.is_paused for server in cluster.servers)
+
+    async def inject(self, cluster: Cluster, rng: random.Random) -> int:
+        killed: list[float] = []
+        while self._in_doubt(killed) < _ENOUGH and len(killed) < _ROUNDS:
+            if killed:
+                await cluster.wait_healthy(HEALTHY_SECONDS)
+            with cluster.timeline.span(Lane.FAULT, self.name):
+                try:
+                    killed.append(await self._kill(cluster))
+                    with suppress(WaitTimeoutError):
+                        await wait_until_async(lambda: not self._under_way(killed[-1]), _GIVEN_UP_SECONDS)
+                finally:
+                    await asyncio.gather(*(server.start() for server in cluster.servers if not server.is_running))
+        return len(killed) * len(cluster.servers)
+
+    async def _kill(self, cluster: Cluster) -> float:
+        """When all servers were killed, with commits of theirs that had not arrived."""
+        with NextCommits(Fate.HOLD, None).to(cluster):
+            lines = [node.proxy for node in cluster.postgres.nodes]
+            with suppress(WaitTimeoutError):
+                await wait_until_async(lambda: any(line.held for line in lines), _ARRIVED_SECONDS)
+                await wait_until_async(lambda: len(self._under_way(math.inf)) >= _ENOUGH, _HELD_SECONDS)
+            at = time.monotonic()
+            await asyncio.gather(*(server.kill9() for server in cluster.servers))
+            return at
+
+    def _under_way(self, before: float) -> list[Call]:
+        """Changes that were asked for before this moment, and have no end yet."""
+        return [
+            call
+            for tenancy in self._traffic.tenancies
+            for call in tenancy.recorder.under_way
+            if call.writes and call.began < before
+        ]
+
+    def _in_doubt(self, killed: Sequence[float]) -> int:
+        spans = [(at, at) for at in killed]
+        return sum(len(in_doubt(history.calls, {}, spans)) for history in self._traffic.histories)
+
+
+_KILLS: Final = frozenset({ServerKilled.name, EveryServerKilled.name, EveryServerKilledAmidCommits.name})
 _FAULTS: Final[tuple[Fault, ...]] = (
     ServerKilled(),
     EveryServerKilled(),
@@ -20,9 +103,6 @@ _FAULTS: Final[tuple[Fault, ...]] = (
     ServerDrained(),
     ServerPaused(),
 )
-
-
-_KILLS: Final = frozenset({ServerKilled.name, EveryServerKilled.name})
 
 
 class RepeatedRestart:
@@ -35,20 +115,26 @@ class RepeatedRestart:
 
     async def run(self, stage: Stage) -> None:
         traffic = traffic_on(stage)
-        await endure(stage, traffic, _FAULTS, least=_EPOCHS)
+        await endure(stage, traffic, (*_FAULTS, EveryServerKilledAmidCommits(traffic)), least=_EPOCHS)
         _settled(stage, traffic)
+        stage.result.caveats.append(
+            "Where servers are killed amid commits, they stay away until callers have given up: how long nothing works "
+            "then is up to how long callers wait."
+        )
 
 
 def _settled(stage: Stage, traffic: Traffic) -> None:
     """Kills are to leave commands in doubt: what became of those is what the row is about."""
     spans = spans_of(stage, traffic, _KILLS)
-    left, problems = 0, []
+    left, applied, problems = 0, 0, []
     for tenancy in traffic.tenancies:
         found = in_doubt(tenancy.history.calls, tenancy.committed, spans)
         left += len(found)
+        applied += sum(one.applied for one in found)
         problems += unsettled(found, tenancy.history.calls, tenancy.committed)
     stage.found("what kills leave in doubt is settled by the same request id", left, problems)
     stage.result.figures["attempts_in_doubt_by_kills"] = left
+    stage.result.figures["attempts_in_doubt_by_kills_and_applied"] = applied
 
 
 SCENARIO: Final = RepeatedRestart()

@@ -24,7 +24,7 @@ from tests.processes.polling import wait_until_async
 from tests.qualification.checks import assumptions
 from tests.qualification.checks.recall import is_by_meaning
 from tests.qualification.checks.sessions import Restart
-from tests.qualification.faults.processes import EveryServerKilled, ServerDrained, ServerKilled
+from tests.qualification.faults.processes import KILLED_AMID_COMMITS, EveryServerKilled, ServerDrained, ServerKilled
 from tests.qualification.recorder.history import History, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.recorder.recorder import Recorder
@@ -59,7 +59,7 @@ BY_MEANING_PAUSE_SECONDS = 0.8
 SETTLE_SECONDS = 300.0
 """For what is in doubt in a namespace, which is repeated one after the other."""
 
-_RESTARTS = frozenset({ServerKilled.name, EveryServerKilled.name, ServerDrained.name})
+_RESTARTS = frozenset({ServerKilled.name, EveryServerKilled.name, KILLED_AMID_COMMITS, ServerDrained.name})
 _ATTEMPT_SECONDS = 5.0
 _REPEATED = 60
 
