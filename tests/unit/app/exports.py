@@ -10,7 +10,7 @@ from durable_memory.app.sessions import PolicyRequest
 from durable_memory.app.transfer_records import ExportRecord
 from durable_memory.domain.citation import Citation
 from durable_memory.domain.node import NodeRef, RelationKind
-from tests.unit.app.world import DEFAULTS, MANUAL, World, draft, evidence, items, relate
+from tests.unit.app.world import DEFAULTS, MANUAL, World, draft, evidence, items
 
 Records = list[ExportRecord]
 
@@ -19,7 +19,7 @@ async def fill(world: World) -> None:
     """A namespace with something of everything."""
     await world.app.memories.remember(world.request("Remember", "first"), "a", draft("tea"), DEFAULTS)
     await world.remember("milk", "b", labels={"type": "drink"}, surroundings=("with cereal",), author="user-1")
-    await world.apply(*relate(RelationKind.RELATED_TO, await world.node("a"), await world.node("b")))
+    await world.relate(RelationKind.RELATED_TO, "a", "b")
     proposals = [
         Proposal(node_id=name, draft=draft(name, evidence=(evidence(name),))) for name in ("yes", "no", "open")
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from durable_memory.app.candidates import Proposal
-from durable_memory.app.recall_result import AdmittedRecall, Degradation, DegradationReason, RecallAnswer, RecallChannel
+from durable_memory.app.recall_result import Degradation, DegradationReason, RecallChannel
 from durable_memory.app.sessions import PolicyRequest
 from durable_memory.app.views.explanation import LexicalCut
 from durable_memory.domain.change_set import SetStatus
@@ -18,25 +18,9 @@ from durable_memory.domain.errors import Reason
 from durable_memory.domain.lexical.profiles import COVERAGE_PROFILE
 from durable_memory.domain.lexical.query import LexicalFilter
 from durable_memory.domain.limits import QUERY_MAX_BYTES
-from durable_memory.domain.node import NodeKind, NodeRef, NodeStatus, RelationKind
+from durable_memory.domain.node import NodeKind, NodeRef, NodeStatus
 from durable_memory.domain.session import RecallMode
-from tests.unit.app.stores import Rewinder
-from tests.unit.app.world import DEFAULTS, LEXICAL, OTHER_NAMESPACE, World, draft, evidence, refused, relate
-
-
-async def answer(world: World, query: str, session_id: str = "assistant", **more: Any) -> RecallAnswer:
-    return await world.app.recall.active(world.call, session_id, query, **more)
-
-
-async def admitted(world: World, context_id: str, query: str, key: str | None = None, **more: Any) -> AdmittedRecall:
-    return await world.app.recall.active_admitted(
-        world.request("ActiveRecall", key), "assistant", context_id, query, **more
-    )
-
-
-async def related(world: World, kind: RelationKind, one: str, other: str) -> None:
-    await world.apply(*relate(kind, await world.node(one), await world.node(other)))
-
+from tests.unit.app.world import LEXICAL, OTHER_NAMESPACE, World, draft, evidence, refused
 
 # As new as the call
 
@@ -57,10 +41,10 @@ async def test_an_answer_says_which_state_it_is_for_and_what_was_searched(world:
     await world.open()
     await world.remember("tea", "a")
     await world.remember("coffee", "b", kind=NodeKind.EPISODIC)
-    found = await answer(world, "tea")
+    found = await world.answer("tea")
     assert found.token == await world.app.repository.token(world.call)
     assert found.searched_nodes == 2
-    found = await answer(world, "tea", filter=LexicalFilter(kinds=frozenset({int(NodeKind.EPISODIC)})))
+    found = await world.answer("tea", filter=LexicalFilter(kinds=frozenset({int(NodeKind.EPISODIC)})))
     assert (found.searched_nodes, found.hits) == (1, ())
 
 
@@ -68,7 +52,7 @@ async def test_a_hit_names_its_exact_text_and_its_age(world: World) -> None:
     await world.open()
     node = await world.remember("tea", "a")
     world.clock.advance(timedelta(hours=2))
-    (hit,) = (await answer(world, "tea")).hits
+    (hit,) = (await world.answer("tea")).hits
     assert Citation.of(hit.node) == Citation.of(node)
     assert (hit.rank, hit.channel, hit.age, hit.disputed) == (1, RecallChannel.LEXICAL, timedelta(hours=2), False)
     assert hit.lexical is not None
@@ -79,7 +63,7 @@ async def test_a_memory_of_a_source_whose_clock_is_ahead_is_not_younger_than_now
     await world.open()
     await world.remember("tea", "a")
     world.clock.advance(timedelta(minutes=-3))
-    (hit,) = (await answer(world, "tea")).hits
+    (hit,) = (await world.answer("tea")).hits
     assert hit.age == timedelta(0)
 
 
@@ -104,82 +88,6 @@ async def test_namespaces_do_not_see_each_other(world: World) -> None:
     await other.open()
     assert await world.recall("tea") == []
     assert await other.recall("tea") == ["a"]
-
-
-# Relations
-
-
-async def test_one_hop_of_related_memories_follows_the_hits(world: World) -> None:
-    await world.open(related_lookups=8)
-    for node_id, content in (("a", "tea"), ("b", "porcelain cup"), ("c", "kettle"), ("far", "water")):
-        await world.remember(content, node_id)
-    for one, other in (("a", "b"), ("a", "c"), ("b", "far")):
-        await related(world, RelationKind.RELATED_TO, one, other)
-    found = await answer(world, "tea")
-    assert [(hit.node.node_id, hit.rank, hit.channel, hit.related_to) for hit in found.hits] == [
-        ("a", 1, RecallChannel.LEXICAL, None),
-        ("b", 2, RecallChannel.RELATED, "a"),
-        ("c", 3, RecallChannel.RELATED, "a"),
-    ]
-    assert [(hit.score, hit.lexical) for hit in found.hits[1:]] == [(0.0, None)] * 2
-    assert [relation.node_id for relation in found.hits[1].relations] == ["a", "far"]
-
-
-async def test_a_memory_that_is_found_and_related_is_one_hit(world: World) -> None:
-    await world.open(related_lookups=8)
-    await world.remember("green tea", "a")
-    await world.remember("black tea", "b")
-    await related(world, RelationKind.RELATED_TO, "a", "b")
-    found = await answer(world, "tea")
-    assert sorted(hit.node.node_id for hit in found.hits) == ["a", "b"]
-    assert {hit.channel for hit in found.hits} == {RecallChannel.LEXICAL}
-
-
-async def test_related_memories_stay_within_the_lookups_and_the_results(world: World) -> None:
-    await world.remember("tea", "a")
-    for number in range(4):
-        await world.remember(f"thing {number}", f"b{number}")
-        await related(world, RelationKind.RELATED_TO, "a", f"b{number}")
-    await world.open("none")
-    await world.open("two lookups", related_lookups=2)
-    await world.open("three results", related_lookups=8, max_results=3)
-    assert await world.recall("tea", "none") == ["a"]
-    assert await world.recall("tea", "two lookups") == ["a", "b0", "b1"]
-    assert await world.recall("tea", "three results") == ["a", "b0", "b1"]
-
-
-async def test_what_is_not_active_is_never_related(world: World) -> None:
-    await world.open(related_lookups=1)
-    for node_id, content in (("a", "tea"), ("b", "cup"), ("c", "kettle")):
-        await world.remember(content, node_id)
-    await related(world, RelationKind.RELATED_TO, "a", "b")
-    await related(world, RelationKind.RELATED_TO, "a", "c")
-    await world.retire(await world.node("b"))
-    found = await answer(world, "tea")
-    assert [hit.node.node_id for hit in found.hits] == ["a", "c"]
-    assert [(relation.node_id, relation.status) for relation in found.hits[0].relations] == [
-        ("b", NodeStatus.ARCHIVED),
-        ("c", NodeStatus.ACTIVE),
-    ]
-
-
-async def test_what_is_excluded_takes_no_lookup_from_others(world: World) -> None:
-    await world.open(related_lookups=1)
-    for node_id, content in (("a", "tea"), ("b", "cup"), ("c", "kettle")):
-        await world.remember(content, node_id)
-    await related(world, RelationKind.RELATED_TO, "a", "b")
-    await related(world, RelationKind.RELATED_TO, "a", "c")
-    assert await world.recall("tea", filter=LexicalFilter(excluded_ids=frozenset({"b"}))) == ["a", "c"]
-
-
-async def test_a_contradiction_marks_both_and_leads_to_neither(world: World) -> None:
-    await world.open(related_lookups=8)
-    await world.remember("tea in the morning", "a")
-    await world.remember("coffee at dawn", "b")
-    await related(world, RelationKind.CONFLICTS_WITH, "a", "b")
-    for query, node_id in (("tea", "a"), ("coffee", "b")):
-        (hit,) = (await answer(world, query)).hits
-        assert (hit.node.node_id, hit.disputed) == (node_id, True)
 
 
 # Filters
@@ -218,30 +126,12 @@ async def test_time_ranges_are_half_open(world: World) -> None:
         assert await world.recall("tea", filter=filter) == found
 
 
-@pytest.mark.parametrize(
-    "filter",
-    [
-        LexicalFilter(kinds=frozenset({int(NodeKind.SEMANTIC)})),
-        LexicalFilter(labels={"type": "drink"}),
-        LexicalFilter(excluded_ids=frozenset({"b"})),
-    ],
-    ids=["kind", "label", "excluded id"],
-)
-async def test_a_filter_holds_for_related_memories_too(world: World, filter: LexicalFilter) -> None:
-    await world.open(related_lookups=8)
-    await world.remember("tea", "a", labels={"type": "drink"})
-    await world.remember("cup", "b", kind=NodeKind.EPISODIC)
-    await related(world, RelationKind.RELATED_TO, "a", "b")
-    assert await world.recall("tea") == ["a", "b"]
-    assert await world.recall("tea", filter=filter) == ["a"]
-
-
 # Modes
 
 
 async def test_auto_recalls_lexically_and_says_that_and_why(world: World) -> None:
     await world.open()
-    found = await answer(world, "tea")
+    found = await world.answer("tea")
     assert found.mode is LEXICAL
     assert isinstance(found.degradation, Degradation)
     assert found.degradation.reason is DegradationReason.SEMANTIC_NOT_CONFIGURED
@@ -250,15 +140,15 @@ async def test_auto_recalls_lexically_and_says_that_and_why(world: World) -> Non
 async def test_an_explicit_lexical_recall_is_no_degradation(world: World) -> None:
     await world.open("automatic")
     await world.open("lexical", mode=LEXICAL)
-    assert (await answer(world, "tea", "automatic", mode=LEXICAL)).degradation is None
-    assert (await answer(world, "tea", "lexical")).degradation is None
+    assert (await world.answer("tea", "automatic", mode=LEXICAL)).degradation is None
+    assert (await world.answer("tea", "lexical")).degradation is None
 
 
 @pytest.mark.parametrize("mode", [RecallMode.SEMANTIC, RecallMode.HYBRID])
 async def test_an_explicit_mode_never_turns_into_another(world: World, mode: RecallMode) -> None:
     await world.open()
     with refused(Reason.SEMANTIC_UNAVAILABLE, cause="SEMANTIC_NOT_CONFIGURED"):
-        await answer(world, "tea", mode=mode)
+        await world.answer("tea", mode=mode)
     with refused(Reason.SEMANTIC_UNAVAILABLE):
         await world.app.recall.preview(world.call, "tea", PolicyRequest(mode=mode))
     with refused(Reason.SEMANTIC_UNAVAILABLE):
@@ -269,7 +159,7 @@ async def test_an_explicit_mode_never_turns_into_another(world: World, mode: Rec
 async def test_a_call_never_widens_what_the_session_is_bound_to(world: World, mode: RecallMode) -> None:
     await world.open(mode=LEXICAL)
     with refused(Reason.INVALID_FIELD, field="mode"):
-        await answer(world, "tea", mode=mode)
+        await world.answer("tea", mode=mode)
     with refused(Reason.INVALID_FIELD, field="mode"):
         await world.app.recall.explain(world.call, "assistant", "a", "tea", mode=mode)
 
@@ -422,124 +312,3 @@ async def test_an_explanation_says_what_cut_a_memory_off(world: World) -> None:
     assert explained.node.ref == retired.ref
     with refused(Reason.NODE_NOT_FOUND, node_id="missing"):
         await cut("missing")
-
-
-# Recall and admission in one call
-
-
-async def test_a_recall_that_admits_returns_what_it_admitted(world: World) -> None:
-    await world.open()
-    run = (await world.begin()).run
-    node = await world.remember("tea", "a")
-    found = await admitted(world, run.context_id, "tea")
-    assert [hit.node.ref for hit in found.answer.hits] == [node.ref]
-    assert [outcome.citation for outcome in found.admissions] == [Citation.of(node)]
-    assert found.next_context_id not in (None, run.context_id)
-    (usage,) = await world.app.access.usage(world.call, [], after=NodeRef("", 0), limit=9)
-    assert (usage.node_id, usage.admissions) == ("a", 1)
-
-
-async def test_a_repeated_recall_returns_the_first_hits_after_everything_has_changed(world: World) -> None:
-    await world.open(related_lookups=8)
-    run = (await world.begin()).run
-    await world.remember("tea", "a")
-    await world.remember("cup", "b")
-    await related(world, RelationKind.RELATED_TO, "a", "b")
-    first = await admitted(world, run.context_id, "tea", "k")
-    await world.put("a", "coffee")
-    await world.retire(await world.node("b"))
-    await world.remember("tea", "new")
-    again = await admitted(world, run.context_id, "tea", "k")
-    assert again == first
-    assert [hit.node.content for hit in again.answer.hits] == ["tea", "cup"]
-    await world.app.sessions.close(world.request("CloseSession"), "assistant")
-    assert await admitted(world, run.context_id, "tea", "k") == first
-
-
-async def test_a_repeated_recall_is_not_answered_from_a_request_that_the_store_has_lost_since(world: World) -> None:
-    await world.remember("tea", "a")
-    await world.open()
-    run = (await world.begin()).run
-    store: Any = world.store
-    rewinder = Rewinder(store, world.namespace)
-    first = await admitted(world, run.context_id, "tea", "k")
-    transact = store.transact
-
-    async def after_the_loss(*arguments: Any) -> Any:
-        store.transact = transact
-        rewinder.rewind()
-        return await transact(*arguments)
-
-    store.transact = after_the_loss
-    with refused(Reason.DEPENDENCY_UNAVAILABLE):
-        await admitted(world, run.context_id, "tea", "k")
-    assert await admitted(world, run.context_id, "tea", "k") == first
-
-
-async def test_a_repeated_recall_must_ask_for_the_same(world: World) -> None:
-    await world.open()
-    run = (await world.begin()).run
-    await admitted(world, run.context_id, "tea", "k")
-    with refused(Reason.IDEMPOTENCY_KEY_REUSED, request_id="k"):
-        await world.app.recall.active_admitted(
-            world.request("ActiveRecall", "k", asks="other"), "assistant", run.context_id, "coffee"
-        )
-
-
-async def test_what_changed_between_search_and_admission_is_refused_and_left_out(world: World) -> None:
-    await world.open()
-    run = (await world.begin()).run
-    await world.remember("green tea", "a")
-    await world.remember("black tea with milk", "b")
-    store: Any = world.store
-    transact = store.transact
-
-    async def after_a_change(*arguments: Any) -> Any:
-        store.transact = transact
-        await world.put("a", "coffee")
-        return await transact(*arguments)
-
-    store.transact = after_a_change
-    found = await admitted(world, run.context_id, "tea", "k")
-    assert [(hit.node.node_id, hit.rank) for hit in found.answer.hits] == [("b", 1)]
-    refusals = {outcome.ref.node_id: outcome.error and outcome.error.reason for outcome in found.admissions}
-    assert refusals == {"a": Reason.REVISION_CONFLICT, "b": None}
-    again = await admitted(world, run.context_id, "tea", "k")
-    assert (again.answer, again.next_context_id) == (found.answer, found.next_context_id)
-
-
-async def test_a_recall_that_cannot_admit_fails_as_a_whole(world: World) -> None:
-    await world.open()
-    run = (await world.begin()).run
-    await world.remember("tea", "a")
-    with refused(Reason.RUN_NOT_FOUND):
-        await admitted(world, "0" * 64, "tea")
-    await world.app.sessions.end_run(world.request("EndRun"), "assistant", "turn-1", run.incarnation)
-    with refused(Reason.RUN_ENDED):
-        await admitted(world, run.context_id, "tea")
-    assert await world.app.access.usage(world.call, [], after=NodeRef("", 0), limit=9) == []
-
-
-async def test_two_attempts_at_once_admit_once_and_answer_alike(world: World) -> None:
-    await world.open()
-    run = (await world.begin()).run
-    await world.remember("tea", "a")
-    one, other = await asyncio.gather(
-        admitted(world, run.context_id, "tea", "k"), admitted(world, run.context_id, "tea", "k")
-    )
-    assert one == other
-    (usage,) = await world.app.access.usage(world.call, [], after=NodeRef("", 0), limit=9)
-    assert usage.admissions == 1
-
-
-async def test_a_superseded_memory_gives_way_to_the_new_one(world: World) -> None:
-    await world.open()
-    old = await world.remember("the office opens at 8", "a")
-    await world.app.memories.supersede(
-        world.request("SupersedeMemory"), Citation.of(old), "b", draft("the office opens at 9"), DEFAULTS
-    )
-    (hit,) = (await answer(world, "office")).hits
-    assert hit.node.node_id == "b"
-    assert [(item.kind, item.node_id, item.status) for item in hit.relations] == [
-        (RelationKind.SUPERSEDES, "a", NodeStatus.SUPERSEDED)
-    ]

@@ -16,6 +16,7 @@ from durable_memory.adapters.memory import MemoryStore
 from durable_memory.adapters.runtime import ManualClock
 from durable_memory.app.call import Call, Mutation
 from durable_memory.app.memories import MemoryResult, WriteOptions
+from durable_memory.app.recall_result import RecallAnswer
 from durable_memory.app.services import AppServices, build_services
 from durable_memory.app.sessions import BegunRun, PolicyRequest
 from durable_memory.domain.access import AccessItem
@@ -171,6 +172,9 @@ class World:
         found = await self.store.revisions(self.namespace, frozenset(refs))
         return Applied(applied.token, applied.record, tuple(found[ref] for ref in refs))
 
+    async def relate(self, kind: RelationKind, one: str, other: str) -> None:
+        await self.apply(*relate(kind, await self.node(one), await self.node(other)))
+
     async def node(self, node_id: str) -> NodeRevision:
         return (await self.app.repository.node(self.call, node_id))[1]
 
@@ -185,10 +189,12 @@ class World:
     async def begin(self, session_id: str = "assistant", run_id: str = "turn-1", host: str = "host-1") -> BegunRun:
         return await self.app.sessions.begin_run(self.request("BeginRun"), session_id, run_id, host)
 
+    async def answer(self, query: str, session_id: str = "assistant", **more: Any) -> RecallAnswer:
+        return await self.app.recall.active(self.call, session_id, query, **more)
+
     async def recall(self, query: str, session_id: str = "assistant", **more: Any) -> Sequence[str]:
         """The ids of the hits, best first."""
-        answer = await self.app.recall.active(self.call, session_id, query, **more)
-        return [hit.node.node_id for hit in answer.hits]
+        return [hit.node.node_id for hit in (await self.answer(query, session_id, **more)).hits]
 
 
 def ids_of(nodes: Collection[NodeRevision]) -> list[str]:
