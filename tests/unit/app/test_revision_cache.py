@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from durable_memory.app.views.revisions import RevisionCache
 from durable_memory.domain.errors import Reason
 from durable_memory.domain.node import NodeRef
 from tests.unit.app.stores import HookedStore
 from tests.unit.app.world import World, refused
-
-
-@pytest.fixture
-def hooked(world: World) -> HookedStore:
-    return HookedStore(world.store)
 
 
 async def test_a_revision_is_read_once_and_answers_come_in_order(world: World, hooked: HookedStore) -> None:
