@@ -45,6 +45,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
 
 
 @pytest.fixture
+def hasty_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts follow each other at once, for files that use it."""
+    monkeypatch.setattr(call_policy.RetryPolicy, "backoff", lambda self, attempt: 0.01)
+
+
+@pytest.fixture
 def service() -> Iterator[FakeService]:
     with FakeService() as service:
         yield service

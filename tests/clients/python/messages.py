@@ -8,6 +8,7 @@ from durablememory.v1 import (
     change_set_pb2,
     change_token_pb2,
     citation_pb2,
+    memory_service_pb2,
     namespace_pb2,
     node_pb2,
     recall_pb2,
@@ -47,6 +48,10 @@ def node(node_id: str = "prefers-tea", content: str = "The user prefers tea.") -
         committed_at=NOW,
         citation=citation(node_id),
     )
+
+
+def remembered() -> memory_service_pb2.RememberResponse:
+    return memory_service_pb2.RememberResponse(citation=citation(), change_token=token(1))
 
 
 def opened(session_id: str = "assistant", namespace: Namespace = NAMESPACE) -> session_service_pb2.OpenSessionResponse:

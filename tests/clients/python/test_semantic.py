@@ -16,24 +16,19 @@ from durable_memory_client import (
     RefreshProgress,
     errors,
 )
-from durable_memory_client.call_policy import RetryPolicy
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durablememory.v1 import semantic_pb2
 from durablememory.v1 import semantic_service_pb2 as pb
 from tests.clients.python.fake_service import FakeService, Forever, Refusal
 from tests.clients.python.messages import DIGEST, HISTORY, NOW, progressed, receipt, refreshed, token
+from tests.clients.python.refusals import CUT, LOST
 from tests.processes.polling import wait_until_async
 
 REFRESH = "SemanticService.RefreshSemanticRecall"
-LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
-CUT = Refusal(grpc.StatusCode.CANCELLED)
 HELD = Refusal(grpc.StatusCode.ABORTED, "LEASE_HELD", {"retry_after_ms": "12000"})
 THEN = datetime.fromtimestamp(1_900_000_000, UTC)
 
-
-@pytest.fixture(autouse=True)
-def hasty_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.01)
+pytestmark = pytest.mark.usefixtures("hasty_backoff")
 
 
 async def test_a_refresh_returns_its_receipt_and_tells_every_step(service: FakeService, memory: MemoryClient):

@@ -9,35 +9,30 @@ import grpc
 import pytest
 
 from durable_memory_client import ChangeToken, IncompleteStreamError, MemoryClient, MemoryUnavailableError, errors
-from durable_memory_client.call_policy import RetryPolicy
 from durable_memory_client.sync import MemoryClient as BlockingMemoryClient
 from durablememory.v1 import repository_service_pb2, transfer_pb2, transfer_service_pb2
 from tests.clients.python.fake_service import FakeService, Forever, Refusal
 from tests.clients.python.messages import HISTORY, change, heartbeat, node, token
+from tests.clients.python.refusals import CUT, LOST
 from tests.processes.polling import wait_until, wait_until_async
 
 LIST_NODES, SNAPSHOT = "RepositoryService.ListNodes", "RepositoryService.Snapshot"
 WATCH = "RepositoryService.WatchNamespace"
 EXPORT, IMPORT = "TransferService.ExportNamespace", "TransferService.ImportNamespace"
 
-LOST = Refusal(grpc.StatusCode.UNAVAILABLE)
 RESET = Refusal(grpc.StatusCode.INTERNAL)
 """What a proxy makes of an answer whose server has died in the middle of it."""
-CUT = Refusal(grpc.StatusCode.CANCELLED)
-"""How a server that stops ends a stream once its time to drain is over."""
+
 HEADER = repository_service_pb2.SnapshotResponse(header={"change_token": token(7), "statuses": [2]})
 NODE = repository_service_pb2.SnapshotResponse(node=node(content="茶"))
+
+pytestmark = pytest.mark.usefixtures("hasty_backoff")
 
 
 def footer(node_count: int = 1, content_bytes: int = 3) -> repository_service_pb2.SnapshotResponse:
     return repository_service_pb2.SnapshotResponse(
         footer={"node_count": node_count, "content_bytes": content_bytes, "digest": "d1"}
     )
-
-
-@pytest.fixture(autouse=True)
-def hasty_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryPolicy, "backoff", lambda self, attempt: 0.01)
 
 
 def two_pages(service: FakeService) -> None:
