@@ -169,9 +169,6 @@ class SemanticWorld(World):
         """With a floor under which nothing unrelated passes."""
         await super().open(session_id, **{"min_similarity": 0.9, **policy})
 
-    async def answer(self, query: str, session_id: str = "assistant", **more: Any) -> RecallAnswer:
-        return await self.app.recall.active(self.call, session_id, query, **more)
-
     async def indexed(self, *contents: str, **policy: Any) -> None:
         """An open session, and an index of these memories; their ids are "a", "b", "c"."""
         await self.open(**policy)
