@@ -116,14 +116,20 @@ WHERE namespace_key = $1 AND authority_digest = $2
   AND (newest.fence, newest.index_revision, newest.source_revision) = ($3, $4, $5);
 
 -- name: forget_receipts
--- All but the newest 1,000: an interval writes one each time, also when nothing was to be done.
+-- All but the newest 1,000: an interval writes one each time, also when nothing was to be done. Of a backlog from before
+-- there was this bound, the oldest 1,000 at a time: the partition stays locked for milliseconds.
 -- index: refresh_receipt_pkey
 DELETE FROM refresh_receipt
-WHERE namespace_key = $1 AND authority_digest = $2 AND (fence, index_revision, source_revision) < (
+WHERE namespace_key = $1 AND authority_digest = $2 AND (fence, index_revision, source_revision) IN (
     SELECT fence, index_revision, source_revision
     FROM refresh_receipt
-    WHERE namespace_key = $1 AND authority_digest = $2
-    ORDER BY fence DESC, index_revision DESC, source_revision DESC LIMIT 1 OFFSET 999
+    WHERE namespace_key = $1 AND authority_digest = $2 AND (fence, index_revision, source_revision) < (
+        SELECT fence, index_revision, source_revision
+        FROM refresh_receipt
+        WHERE namespace_key = $1 AND authority_digest = $2
+        ORDER BY fence DESC, index_revision DESC, source_revision DESC LIMIT 1 OFFSET 999
+    )
+    ORDER BY fence, index_revision, source_revision LIMIT 1000
 );
 
 -- name: list_receipts

@@ -122,16 +122,25 @@ SET (covered_history_id, covered_revision) = (
 WHERE namespace_key = :namespace_key AND authority_digest = :authority_digest;
 
 -- name: forget_receipts
--- All but the newest 1,000: an interval writes one each time, also when nothing was to be done.
+-- All but the newest 1,000: an interval writes one each time, also when nothing was to be done. Of a backlog from before
+-- there was this bound, the oldest 1,000 at a time: the one writer is held up for milliseconds.
 DELETE FROM refresh_receipts
 WHERE namespace_key = :namespace_key
     AND authority_digest = :authority_digest
-    AND (fence, index_revision, source_revision) < (
-        SELECT newest.fence, newest.index_revision, newest.source_revision
-        FROM refresh_receipts AS newest
-        WHERE newest.namespace_key = :namespace_key AND newest.authority_digest = :authority_digest
-        ORDER BY newest.fence DESC, newest.index_revision DESC, newest.source_revision DESC
-        LIMIT 1 OFFSET 999
+    AND (fence, index_revision, source_revision) IN (
+        SELECT surplus.fence, surplus.index_revision, surplus.source_revision
+        FROM refresh_receipts AS surplus
+        WHERE surplus.namespace_key = :namespace_key
+            AND surplus.authority_digest = :authority_digest
+            AND (surplus.fence, surplus.index_revision, surplus.source_revision) < (
+                SELECT newest.fence, newest.index_revision, newest.source_revision
+                FROM refresh_receipts AS newest
+                WHERE newest.namespace_key = :namespace_key AND newest.authority_digest = :authority_digest
+                ORDER BY newest.fence DESC, newest.index_revision DESC, newest.source_revision DESC
+                LIMIT 1 OFFSET 999
+            )
+        ORDER BY surplus.fence, surplus.index_revision, surplus.source_revision
+        LIMIT 1000
     );
 
 -- name: list_receipts
