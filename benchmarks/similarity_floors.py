@@ -31,9 +31,9 @@ from rich.table import Table
 from benchmarks.retrieval.locomo import read_conversations
 from benchmarks.retrieval.xquad import read_translation
 from durable_memory.adapters.runtime import SystemClock, SystemIds
-from durable_memory.config import load_settings
 from durable_memory.embedding import build_embedder
 from durable_memory.ports.embedder import Embedder
+from durable_memory.settings_reading import load_settings
 
 _PERCENTILES = (5, 25, 50, 75, 95)
 

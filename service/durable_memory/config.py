@@ -1,24 +1,29 @@
 """The server's settings: one frozen tree, read from DURABLE_MEMORY_SERVER_* and the command line.
 
 A group and its setting make a variable's name: `drain.grace_seconds` is DURABLE_MEMORY_SERVER_DRAIN_GRACE_SECONDS.
-Units are in the names. Everything wrong is reported at once, unknown variables included, and nothing secret is shown.
+Units are in the names, and nothing secret is shown. `settings_reading` says what is wrong with what was given.
 docs/settings.md is made of the docstrings below (`make gen`): they are for operators.
 """
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
-from durable_memory.store_url import PostgresUrl, SqliteUrl, StoreUrl, parse_store_url
+from durable_memory.store_url import SqliteUrl, StoreUrl, parse_store_url
 
 PREFIX: Final = "DURABLE_MEMORY_SERVER_"
 _MIB: Final = 1024 * 1024
@@ -31,6 +36,10 @@ Bytes = Annotated[int, Field(ge=_MIB, le=2**40)]
 RequestBytes = Annotated[int, Field(ge=_MIB, le=256 * _MIB)]
 # A recall that admits is committed before it is answered, so its answer has to fit, whatever the memories are like.
 ResponseBytes = Annotated[int, Field(ge=24 * _MIB, le=256 * _MIB)]
+
+
+Location: TypeAlias = tuple[str, ...]
+"""A setting by its name, or by those of its group and itself."""
 
 
 class SettingsError(Exception):
@@ -197,14 +206,8 @@ class EmbeddingSettings(_Group):
     query_timeout_seconds: Seconds = 5.0
     """One question, waiting and repetitions included."""
 
-    def for_openai_alone(self) -> Iterator[str]:
-        """Names of settings that were changed and mean nothing to the other providers."""
-        for name, info in type(self).model_fields.items():
-            if name not in _FOR_EVERY_PROVIDER and getattr(self, name) != info.default:
-                yield name
 
-
-_FOR_EVERY_PROVIDER: Final = frozenset({"provider", "call_timeout_seconds", "query_timeout_seconds"})
+FOR_EVERY_PROVIDER: Final = frozenset({"provider", "call_timeout_seconds", "query_timeout_seconds"})
 
 
 def _checked_redis_url(url: SecretStr) -> SecretStr:
@@ -288,6 +291,15 @@ def default_store() -> StoreUrl:
     return SqliteUrl(base / "durable-memory" / "durable-memory.db")
 
 
+class _KnownVariables(EnvSettingsSource):
+    """The variables that are settings. One that is none, such as the bare name of a group, would end the reading."""
+
+    def __init__(self, settings: type[BaseSettings]) -> None:
+        super().__init__(settings)
+        known = variable_names()
+        self.env_vars = {name: value for name, value in self.env_vars.items() if name.upper() in known}
+
+
 class Settings(BaseSettings):
     """The whole tree. See the groups for what they are about; `variables` lists every name."""
 
@@ -326,6 +338,16 @@ class Settings(BaseSettings):
     vectors: VectorSettings = VectorSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, _KnownVariables(settings_cls)
+
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the address."""
@@ -350,89 +372,29 @@ class Settings(BaseSettings):
                 yield f"{PREFIX}{name}".upper(), _shown(value)
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Read the environment; `overrides` (those that are not None) come from the command line and win.
-
-    Raises: SettingsError with every fault.
-    """
-    unknown = dict(_unknown_variables())
-    faults = [f"{name}: {fault}" for name, fault in unknown.items()]
-    try:
-        settings = Settings(**{name: value for name, value in overrides.items() if value is not None})
-    except ValidationError as error:
-        faults += [
-            _fault(problem["loc"], problem["msg"])
-            for problem in error.errors(include_url=False)
-            if _variable(problem["loc"]) not in unknown  # of these, everything is said
-        ]
-    except ValueError as error:
-        faults.append(_fault(("store",), str(error)))
-    else:
-        faults += _contradictions(settings)
-        if not faults:
-            return settings
-    raise SettingsError(faults)
+def variable_names() -> frozenset[str]:
+    """Of all settings."""
+    names: list[Location] = []
+    for name in Settings.model_fields:
+        group = group_of(name)
+        names += [(name,)] if group is None else [(name, setting) for setting in group.model_fields]
+    return frozenset(map(variable, names))
 
 
-def _contradictions(settings: Settings) -> Iterator[str]:
-    tls = settings.tls
-    if (tls.certificate_file is None) != (tls.key_file is None):
-        missing = "certificate_file" if tls.certificate_file is None else "key_file"
-        yield _fault(("tls", missing), "is missing: TLS needs both files")
-    yield from _embedding_contradictions(settings.embedding)
-    shared = isinstance(settings.store, PostgresUrl)
-    if shared and settings.vectors.redis_url is None and settings.embedding.provider not in ("auto", "none"):
-        yield _fault(
-            ("vectors", "redis_url"),
-            f"is missing: servers that share a store share its vectors too, and the provider "
-            f"{settings.embedding.provider} makes some",
-        )
-    if not (settings.is_loopback or settings.credentials_file or settings.insecure):
-        yield _fault(
-            ("address",),
-            f"{settings.address} can be reached from other machines, and there are no credentials: everybody there "
-            "could read and change every memory. Give a credentials file, or --insecure if that is what you want",
-        )
+def given_variables() -> frozenset[str]:
+    """Names in the environment that begin as those of settings do, in upper case, whether there are such settings."""
+    return frozenset(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
 
 
-def _embedding_contradictions(embedding: EmbeddingSettings) -> Iterator[str]:
-    if embedding.provider != "openai":
-        for name in embedding.for_openai_alone():
-            yield _fault(("embedding", name), f"means nothing to the provider {embedding.provider}, only to openai")
-        return
-    if embedding.model is None:
-        yield _fault(("embedding", "model"), "is missing: the provider openai needs the name of a model")
-    default_url = EmbeddingSettings.model_fields["base_url"].default
-    if embedding.api_key is None and embedding.base_url == default_url:
-        yield _fault(("embedding", "api_key"), f"is missing: {default_url} needs one")
+def group_of(name: str) -> type[_Group] | None:
+    """The group that has this name; None for a setting."""
+    annotation = Settings.model_fields[name].annotation
+    return annotation if isinstance(annotation, type) and issubclass(annotation, _Group) else None
 
 
-def _unknown_variables() -> Iterator[tuple[str, str]]:
-    known = _variable_names()
-    for name in sorted(os.environ):
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
-            near = difflib.get_close_matches(name.upper(), known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            yield name.upper(), f"is no setting of this version{hint}"
-
-
-def _variable_names() -> frozenset[str]:
-    names: list[str] = []
-    for name, info in Settings.model_fields.items():
-        group = info.annotation
-        if isinstance(group, type) and issubclass(group, _Group):
-            names += [f"{PREFIX}{name}_{setting}" for setting in group.model_fields]
-        else:
-            names.append(PREFIX + name)
-    return frozenset(name.upper() for name in names)
-
-
-def _fault(location: tuple[int | str, ...], message: str) -> str:
-    return f"{_variable(location)}: {message.removeprefix('Value error, ')}"
-
-
-def _variable(location: tuple[int | str, ...]) -> str:
-    return PREFIX + "_".join(str(part) for part in location).upper()
+def variable(setting: Location) -> str:
+    """The name of its variable."""
+    return PREFIX + "_".join(setting).upper()
 
 
 def _shown(value: object) -> str:

@@ -85,7 +85,7 @@ def read_access(settings: Settings) -> Access:
                 faults.append(f"{PREFIX}TLS_{name.upper()}: {path} cannot be read: {error.strerror}")
     if faults:
         raise SettingsError(faults)
-    tls = TlsFiles(certificate=contents[0], key=contents[1]) if contents else None
+    tls = TlsFiles(certificate=contents[0], key=contents[1]) if len(contents) > 1 else None
     if keys is not None:
         described = f"credentials from {settings.credentials_file} ({len(keys)})"
         return Access(authenticator=BearerAuthenticator(keys), tls=tls, description=described)

@@ -105,26 +105,52 @@ def test_an_open_address_without_credentials_is_served_loudly_when_that_is_wante
     assert "EVERY MACHINE" in log.read_text()
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path, environment):
-    keys = tmp_path / "keys.json"
+@pytest.mark.parametrize("command", ["check-config", "serve"])
+def test_all_that_is_wrong_is_told_at_once(tmp_path, environment, command):
+    keys, key = tmp_path / "keys.json", tmp_path / "key.pem"
     keys.write_text('[{"name": "agent"}]')
     keys.chmod(0o600)
-    wrong = _run("check-config", "--store", "mysql:", **environment, **{f"{PREFIX}CALLS_MAX_STREAMS": "none"})
-    assert wrong.returncode == 2
-    assert {line.partition(":")[0] for line in wrong.stderr.splitlines()} == {
-        f"{PREFIX}STORE",
-        f"{PREFIX}CALLS_MAX_STREAMS",
+    key.touch()
+    wrong = {
+        f"{PREFIX}CALLS_MAX_STREAMS": "none",
+        f"{PREFIX}CALL_MAX_STREAMS": "7",
+        f"{PREFIX}VECTORS_REDIS_URL": "redis://:hunter2@127.0.0.1:port",
+        f"{PREFIX}EMBEDDING_API_KEY": "hunter2",
     }
-    wrong = _run(
-        "check-config", "--credentials", str(keys), "--tls-key", "none", "--tls-certificate", "no", **environment
-    )
-    assert wrong.returncode == 2
-    assert [line.partition(":")[0].removeprefix(PREFIX) for line in wrong.stderr.splitlines()] == [
+    store = "mysql://memory:hunter2@127.0.0.1/memory"
+    done = _run(command, "--store", store, "--credentials", str(keys), "--tls-key", str(key), **environment | wrong)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert [line.partition(":")[0].removeprefix(PREFIX) for line in done.stderr.splitlines()] == [
+        "CALL_MAX_STREAMS",
+        "STORE",
+        "CALLS_MAX_STREAMS",
+        "VECTORS_REDIS_URL",
+        "TLS_CERTIFICATE_FILE",
+        "EMBEDDING_API_KEY",
         "CREDENTIALS_FILE",
+        "CREDENTIALS_FILE",
+    ]
+    assert "hunter2" not in done.stderr
+
+
+def test_every_file_that_cannot_be_read_is_told(environment):
+    done = _run("check-config", "--tls-key", "none", "--tls-certificate", "no", "--credentials", "not", **environment)
+    assert done.returncode == 2
+    assert [line.partition(":")[0].removeprefix(PREFIX) for line in done.stderr.splitlines()] == [
         "CREDENTIALS_FILE",
         "TLS_CERTIFICATE_FILE",
         "TLS_KEY_FILE",
     ]
+
+
+@pytest.mark.parametrize("command", ["serve", "migrate"])
+def test_a_folder_for_memories_that_cannot_be_made_is_told(tmp_path, environment, command):
+    (tmp_path / "durable-memory").symlink_to(tmp_path / "nowhere" / "else")
+    done = _run(command, **environment)
+    assert done.returncode == 2
+    (fault,) = (line for line in done.stderr.splitlines() if not line.startswith("{"))
+    assert fault.startswith(f"{PREFIX}STORE: {tmp_path / 'durable-memory'} cannot be made: ")
 
 
 def test_the_effective_settings_are_shown_as_variables_or_as_json(environment):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from durable_memory import __version__
-from durable_memory.config import PREFIX, SettingsError, load_settings
+from durable_memory.config import PREFIX, Settings, SettingsError
+from durable_memory.settings_reading import load_settings
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, parse_store_url
 
 _PASSWORD = "hunter2"
@@ -91,6 +92,90 @@ def test_everything_wrong_is_reported_at_once(environment):
     }
 
 
+def test_what_settings_are_together_is_reported_beside_what_is_wrong_with_others(environment):
+    environment(
+        ADDRESS="0.0.0.0:7447",
+        TLS_KEY_FILE="key.pem",
+        EMBEDDING_PROVIDER="openai",
+        CALLS_MAX_STREAMS="none",
+        DRAIN_DELAY="1",
+    )
+    assert [fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults()] == [
+        "DRAIN_DELAY",
+        "CALLS_MAX_STREAMS",
+        "TLS_CERTIFICATE_FILE",
+        "EMBEDDING_MODEL",
+        "EMBEDDING_API_KEY",
+        "ADDRESS",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("INSECURE", {"ADDRESS": "0.0.0.0:7447", "INSECURE": "perhaps"}),
+        ("ADDRESS", {"ADDRESS": "0.0.0.0"}),
+        ("EMBEDDING_PROVIDER", {"EMBEDDING_PROVIDER": "opneai", "EMBEDDING_MODEL": "m"}),
+        ("EMBEDDING_MODEL", {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_MODEL": "m" * 257, "EMBEDDING_API_KEY": "k"}),
+        ("EMBEDDING_BASE_URL", {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_MODEL": "m", "EMBEDDING_BASE_URL": "me"}),
+        ("STORE", {"STORE": "postgresql://h:x/d", "EMBEDDING_PROVIDER": "local"}),
+        ("VECTORS_REDIS_URL", {"STORE": "postgresql://h/d", "EMBEDDING_PROVIDER": "local", "VECTORS_REDIS_URL": "r"}),
+    ],
+)
+def test_what_a_setting_was_meant_to_be_is_not_guessed(environment, name, values):
+    environment(**values)
+    (fault,) = _faults()
+    assert fault.startswith(f"{PREFIX}{name}: ")
+
+
+def test_a_setting_that_means_nothing_says_so_at_once_also_if_it_is_wrong(environment):
+    environment(EMBEDDING_PROVIDER="none", EMBEDDING_DIMENSIONS="-1")
+    wrong, meaningless = _faults()
+    assert wrong.startswith(f"{PREFIX}EMBEDDING_DIMENSIONS: ")
+    assert meaningless == f"{PREFIX}EMBEDDING_DIMENSIONS: means nothing to the provider none, only to openai"
+
+
+def test_what_the_settings_name_is_looked_at_whatever_else_is_wrong(environment):
+    environment(CREDENTIALS_FILE="keys.json", CALLS_MAX_STREAMS="none", TLS_KEY_FILE="key.pem")
+    looked_at: list[Settings] = []
+
+    def refused(settings: Settings) -> None:
+        looked_at.append(settings)
+        raise SettingsError(["first", "second"])
+
+    with pytest.raises(SettingsError) as all_of_it:
+        load_settings(refused, looked_at.append)
+    assert [fault.partition(": ")[0].removeprefix(PREFIX) for fault in all_of_it.value.faults] == [
+        "CALLS_MAX_STREAMS",
+        "TLS_CERTIFICATE_FILE",
+        "first",
+        "second",
+    ]
+    assert [settings.credentials_file for settings in looked_at] == [Path("keys.json")] * 2
+
+
+def test_that_there_is_no_place_for_memories_is_told_with_the_rest(environment, monkeypatch):
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    environment(CALLS_MAX_STREAMS="none", TLS_KEY_FILE="key.pem")
+    assert {fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults()} == {
+        "STORE",
+        "CALLS_MAX_STREAMS",
+        "TLS_CERTIFICATE_FILE",
+    }
+    environment(CALLS_MAX_STREAMS="1", TLS_KEY_FILE="")
+    (fault,) = _faults()
+    assert fault == f"{PREFIX}STORE: is not set, and there is no home folder for the default"
+
+
+def test_what_the_command_line_has_wrong_is_told_with_what_the_environment_has(environment):
+    environment(CALLS_MAX_CONCURRENT="0", STORE="memory:")
+    reported = {fault.partition(": ")[0].removeprefix(PREFIX) for fault in _faults(store="x", calls={"max_streams": 0})}
+    assert reported == {"STORE", "CALLS_MAX_CONCURRENT", "CALLS_MAX_STREAMS"}
+
+
 def test_an_unknown_variable_is_refused_with_the_one_that_was_meant(environment):
     environment(CALLS_MAX_CONCURENT="7")
     (fault,) = _faults()
@@ -100,9 +185,28 @@ def test_an_unknown_variable_is_refused_with_the_one_that_was_meant(environment)
     )
 
 
-def test_a_group_is_not_a_variable(environment):
-    environment(CALLS='{"max_concurrent": 7}')
-    assert len(_faults()) == 1
+@pytest.mark.parametrize("value", ['{"max_concurrent": 7}', "many"])
+def test_a_group_is_not_a_variable(environment, value):
+    environment(CALLS=value, DRAIN_GRACE_SECONDS="nan")
+    group, setting = _faults()
+    assert group == f"{PREFIX}CALLS: is no setting of this version"
+    assert setting.startswith(f"{PREFIX}DRAIN_GRACE_SECONDS: ")
+
+
+def test_what_kubernetes_says_of_a_service_is_no_setting(environment):
+    environment(
+        SERVICE_HOST="10.0.0.1",
+        SERVICE_PORT="7447",
+        SERVICE_PORT_GRPC="7447",
+        PORT="tcp://10.0.0.1:7447",
+        PORT_7447_TCP_ADDR="10.0.0.1",
+        BLUE_SERVICE_HOST="10.0.0.2",
+        BLUE_PORT="tcp://10.0.0.2:7447",
+    )
+    assert load_settings().address == "127.0.0.1:7447"
+    environment(RESUE_PORT="true")
+    (fault,) = _faults()
+    assert fault.endswith(f"did you mean {PREFIX}REUSE_PORT?")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:7447", "[::]:7447", "10.0.0.1:1", "memory.example:7447", "[fe80::1]:1"])

@@ -131,7 +131,8 @@ def _reachable(address: str) -> str:
 
 
 def _settings(options: ServiceOptions) -> Settings:
-    from durable_memory.config import SettingsError, TelemetrySettings, TlsSettings, load_settings
+    from durable_memory.config import SettingsError, TelemetrySettings, TlsSettings
+    from durable_memory.settings_reading import load_settings
 
     try:
         settings = load_settings(store=options.store, address="unix:unused")

@@ -66,6 +66,7 @@ def serve(
     Every other setting is a variable DURABLE_MEMORY_SERVER_...; `check-config` lists them. Prints one line when it is
     ready; its log goes to stderr, one JSON object a line.
     """
+    from durable_memory.config import SettingsError
     from durable_memory.main import StartError
     from durable_memory.telemetry import configure_logging
 
@@ -74,17 +75,22 @@ def serve(
     _warn(settings)
     try:
         asyncio.run(_serve(settings))
+    except SettingsError as error:  # the default folder cannot be made, which nobody knows before trying
+        _fail(error.faults, code=2)
     except StartError as error:
         _fail([str(error)], code=1)
 
 
 def migrate(store: Store = None) -> None:
     """Bring the store to the schema of this version. A server does so by itself for a SQLite file only."""
+    from durable_memory.config import SettingsError
     from durable_memory.main import MigrationError, migrate_store
 
     settings = _settings(store=store)
     try:
         applied = asyncio.run(migrate_store(settings))
+    except SettingsError as error:
+        _fail(error.faults, code=2)
     except MigrationError as error:
         _fail([str(error)], code=1)
     for name in applied:
@@ -168,14 +174,17 @@ def _settings(
     reuse_port: bool | None = None,
 ) -> Settings:
     """The settings, or the end of the command with all that is wrong with them."""
-    from durable_memory.config import SettingsError, load_settings
+    from durable_memory.config import SettingsError
     from durable_memory.embedding import require_provider
     from durable_memory.main import read_access
+    from durable_memory.settings_reading import load_settings
 
     tls = {"certificate_file": tls_certificate, "key_file": tls_key}
     given = {name: path for name, path in tls.items() if path is not None}
     try:
-        settings = load_settings(
+        return load_settings(
+            read_access,
+            require_provider,
             address=address,
             store=store,
             credentials_file=credentials,
@@ -183,11 +192,8 @@ def _settings(
             reuse_port=reuse_port or None,
             tls=given or None,
         )
-        read_access(settings)
-        require_provider(settings)
     except SettingsError as error:
         _fail(error.faults, code=2)
-    return settings
 
 
 def _warn(settings: Settings) -> None:

@@ -188,8 +188,8 @@ class StandIn(FixtureEmbedder):
 
 async def serve(clock: MovedClock) -> None:
     """What `durable-memory serve` does, by another clock, until SIGTERM."""
-    from durable_memory.config import load_settings
     from durable_memory.main import build
+    from durable_memory.settings_reading import load_settings
     from durable_memory.telemetry import configure_logging
 
     settings = load_settings()
