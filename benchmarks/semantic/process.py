@@ -11,7 +11,7 @@ from typing import Final, Literal
 from benchmarks.corpus import Corpus
 from benchmarks.semantic.embedder import WordSumEmbedder
 from durable_memory.app.call import Call, Mutation
-from durable_memory.app.semantic.refresh import RefreshProgress
+from durable_memory.app.semantic.refresh_progress import RefreshProgress
 from durable_memory.app.semantic.runtime import SemanticRuntime
 from durable_memory.app.sessions import PolicyRequest
 from durable_memory.config import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from durable_memory.app.semantic.refresh import RefreshProgress, Report
+from durable_memory.app.semantic.refresh_progress import RefreshProgress, Report
 from durable_memory.ports.semantic_records import Receipt
 
 

@@ -10,7 +10,7 @@ import grpc
 
 from durable_memory.app.repository import RepositoryReader
 from durable_memory.app.semantic.current import CurrentGeneration
-from durable_memory.app.semantic.refresh import RefreshProgress, Report
+from durable_memory.app.semantic.refresh_progress import RefreshProgress, Report
 from durable_memory.app.semantic.service import SemanticService
 from durable_memory.domain.canonical import JsonObject
 from durable_memory.domain.session import semantic_not_configured

@@ -9,12 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from durable_memory_client import MemoryClient, MemoryRun, MemoryServiceError, RecallMode
+from durable_memory_client import IndexState, MemoryClient, MemoryRun, MemoryServiceError, RecallMode, RefreshReceipt
 from tests.processes.polling import WaitTimeoutError, wait_until_async
+from tests.qualification.checks import index, probes
 from tests.qualification.cluster.postgres_pair import PostgresPair
 from tests.qualification.faults.postgres import StandbyPromoted
 from tests.qualification.observers.receipts import Repository, namespace_key
 from tests.qualification.recorder.operations import Tally
+from tests.qualification.scenarios.indexed_place import IndexedPlace, holding_passages
+from tests.qualification.scenarios.recall_probe import RecallProbe
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.tenancy import Follower
 from tests.qualification.traffic.wording import text_of
@@ -148,6 +151,60 @@ class RepetitionsWithoutStandby:
             if not pair.primary.is_running:
                 await pair.recover_primary()
             await pair.restart_standby()
+
+
+class LostIndexAndSlowProvider:
+    """An index that was lost was published again only when everything new had been embedded: recall by meaning waited
+    for a provider that was too slow for those who wrote, or away."""
+
+    row = 4
+    name = "a lost index is back before what is new has been embedded"
+    promise = "to publish again what was lost takes no provider"
+
+    async def run(self, stage: Stage) -> None:
+        cluster = stage.cluster
+        place = await IndexedPlace.open(stage, "lost")
+        await place.remember(4)
+        before = await place.caught_up()
+        assert before.last_receipt is not None
+        line = cluster.embedding.proxy
+        line.rule = holding_passages(place)
+        try:
+            await place.remember(1)
+            await cluster.redis.restart_empty_everywhere()
+            stage.result.faults["restart of Redis without data"] += 1
+            async with RecallProbe(place, [RecallMode.AUTO]) as probe:
+                again = await _published_as_it_was(place, before.last_receipt)
+            stage.result.figures["texts_that_waited_for_the_provider"] = len(line.held)
+        finally:
+            line.mend()
+        own = {f"node-{number}" for number in range(len(place.remembered))}
+        problems = [*probes.wrongly_refused(probe.probes, ()), *probes.wrongly_answered(probe.probes, "node-0", own)]
+        if again is None:
+            problems.append(f"it was not back in {_SECONDS:.0f} s")
+        elif again.indexed_count != before.last_receipt.indexed_count or again.work.provider_inputs:
+            work = f"{again.work.provider_inputs} texts were embedded"
+            problems.append(f"{again.indexed_count} of {before.last_receipt.indexed_count} were back, and {work}")
+        stage.found("what was lost is back before the provider has answered", len(probe.probes), problems)
+        status = await place.caught_up()
+        stage.found("what was new follows", 1, index.not_caught_up({place.tenant: status}))
+
+
+async def _published_as_it_was(place: IndexedPlace, last: RefreshReceipt) -> RefreshReceipt | None:
+    """The receipt of a later publication of the same state, as soon as it is served; None if that takes too long."""
+    found: list[RefreshReceipt] = []
+
+    async def is_served() -> bool:
+        with suppress(MemoryServiceError):
+            status = await place.tally.of("GetIndexStatus", place.client.get_index_status(timeout=_SECONDS))
+            receipt = status.last_receipt
+            if status.state is IndexState.CURRENT and receipt is not None and receipt.fence > last.fence:
+                found.append(receipt)
+        return bool(found)
+
+    with suppress(WaitTimeoutError):
+        await wait_until_async(is_served, _SECONDS)
+    return found[0] if found else None
 
 
 class SilentHost:
@@ -334,4 +391,5 @@ async def _under_way(work: Sequence[Coroutine[Any, Any, object]]) -> AsyncIterat
 WATCH_THROUGH_PROXY: Final = WatchThroughProxy()
 READS_WITHOUT_STANDBY: Final = ReadsWithoutStandby()
 REPETITIONS_WITHOUT_STANDBY: Final = RepetitionsWithoutStandby()
+LOST_INDEX_AND_SLOW_PROVIDER: Final = LostIndexAndSlowProvider()
 SILENT_HOST: Final = SilentHost()

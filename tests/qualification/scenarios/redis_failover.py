@@ -34,6 +34,7 @@ from tests.qualification.observers.stored_keys import stored_keys
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import inject_all, judge, judged_all_the_same, spans_of
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace, passages
+from tests.qualification.scenarios.past_faults import LOST_INDEX_AND_SLOW_PROVIDER
 from tests.qualification.scenarios.recall_probe import PATIENCE_SECONDS, RecallProbe
 from tests.qualification.scenarios.redis_losses import AmidRefresh, OnRecord, PublicationLost, Witnessed, never_amid
 from tests.qualification.scenarios.stage import Stage
@@ -270,3 +271,4 @@ def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Prob
 
 
 SCENARIO: Final = RedisFailover()
+REGRESSIONS: Final = (LOST_INDEX_AND_SLOW_PROVIDER,)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from durable_memory.app.semantic.refresh import RefreshPhase, RefreshProgress
+from durable_memory.app.semantic.refresh_progress import RefreshPhase, RefreshProgress
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.ports.semantic_records import Receipt, RefreshWork
 from durable_memory.rpc.refresh_steps import steps_of

@@ -21,7 +21,8 @@ import structlog
 from durable_memory.app.defects import exception_types, frames
 from durable_memory.app.semantic.current import CurrentGeneration
 from durable_memory.app.semantic.health import SemanticHealth
-from durable_memory.app.semantic.refresh import Granted, RefreshProgress, RefreshService
+from durable_memory.app.semantic.refresh import RefreshService
+from durable_memory.app.semantic.refresh_progress import Granted, RefreshProgress
 from durable_memory.app.semantic.repeated_failures import RepeatedFailures
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.domain.semantic.generation import Partition

@@ -7,7 +7,7 @@ take never keeps the others from having vectors. Only such refusals divide a cal
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from durable_memory.domain.errors import DomainError, Reason
@@ -101,9 +101,17 @@ class Passages:
         Raises: SEMANTIC_UNAVAILABLE (PROVIDER_FAILED, failure) if the provider fails, or refuses more texts than can be
         told apart.
         """
-        missing = [digest for digest in texts if digest not in self.found and digest not in self.refused]
+        rest = await self.cached(texts)
+        self._divisions_left += len(rest) // _TEXTS_PER_CALL_TO_DIVIDE
+        for start in range(0, len(rest), TEXTS_PER_CALL):
+            await progress(len(self.found), len(self.found) + len(rest) - start)
+            await self._embed(rest[start : start + TEXTS_PER_CALL], texts)
+
+    async def cached(self, text_digests: Iterable[str]) -> list[str]:
+        """Find the vectors that are kept already. Returns the digests of which only the provider can tell."""
+        missing = [digest for digest in text_digests if digest not in self.found and digest not in self.refused]
         if not missing:
-            return
+            return []
         cached = await self._records.cached_vectors(self._namespace, self._model, missing)
         usable = {digest: vector for digest, vector in cached.items() if len(vector) == self._size}
         self.found.update(usable)
@@ -111,11 +119,7 @@ class Passages:
         self._observer.embeddings_cached(hits=len(usable), misses=len(missing) - len(usable))
         if not self._ask_again:
             self.refused.update(self._refusals.known(self._namespace, self._model, missing) - usable.keys())
-        rest = [digest for digest in missing if digest not in self.found and digest not in self.refused]
-        self._divisions_left += len(rest) // _TEXTS_PER_CALL_TO_DIVIDE
-        for start in range(0, len(rest), TEXTS_PER_CALL):
-            await progress(len(self.found), len(self.found) + len(rest) - start)
-            await self._embed(rest[start : start + TEXTS_PER_CALL], texts)
+        return [digest for digest in missing if digest not in self.found and digest not in self.refused]
 
     async def _embed(self, digests: Sequence[str], texts: Mapping[str, str]) -> None:
         try:

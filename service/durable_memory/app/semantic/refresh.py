@@ -8,9 +8,7 @@ part, and a crash at any point is completed or undone by whoever comes next.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import Final
 
 from durable_memory.app.semantic.health import SemanticHealth
@@ -31,7 +29,8 @@ from durable_memory.app.semantic.publishing import (
     to_its_end,
 )
 from durable_memory.app.semantic.refresh_limits import RefreshLimits
-from durable_memory.app.semantic.source_reads import active_nodes, changed_nodes
+from durable_memory.app.semantic.refresh_progress import Granted, RefreshPhase, RefreshProgress, Report
+from durable_memory.app.semantic.source_reads import Source, active_nodes, changed_nodes
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView
 from durable_memory.domain.errors import DomainError, Reason
@@ -53,41 +52,6 @@ from durable_memory.ports.vector_index import Consistency, Publication, VectorIn
 _FOLDS: Final = 3
 _STARTS: Final = 3
 _TRUE: Final = "true"
-
-
-class RefreshPhase(StrEnum):
-    """What a refresh is doing, for whoever waits for it."""
-
-    DIFFING = "DIFFING"
-    EMBEDDING = "EMBEDDING"
-    STAGING = "STAGING"
-    PUBLISHED = "PUBLISHED"
-    UNCHANGED = "UNCHANGED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshProgress:
-    """`done` of `total` texts have vectors."""
-
-    phase: RefreshPhase
-    done: int = 0
-    total: int = 0
-
-
-@dataclass(slots=True)
-class Granted:
-    """For whoever records that a refresh ran: the fence of its lease, 0 until there is one.
-
-    Both others are called while the lease is held. `on_lease`: before anything is done, and what it raises ends it all.
-    `on_receipt`: so that what comes of it is on record before another begins.
-    """
-
-    fence: int = 0
-    on_lease: Callable[[], Awaitable[None]] | None = None
-    on_receipt: Callable[[Receipt], Awaitable[None]] | None = None
-
-
-Report = Callable[[RefreshProgress], Awaitable[None]]
 
 
 class RefreshService:
@@ -142,8 +106,9 @@ class RefreshService:
     ) -> Receipt:
         """The receipt of a publication, or of the verified fact that none was needed.
 
-        `publish_behind`: where the source never stands still, publish what was read at the last look instead of
-        refusing. It is as right, for every hit is checked; it only covers less. `rebuild`: write every segment anew,
+        `publish_behind`: what covers less, but covers it soon, is as right, for every hit is checked. Where the source
+        never stands still, publish what was read at the last look instead of refusing; and an index that was lost is
+        published as it was, from cached vectors, before anything new is embedded. `rebuild`: write every segment anew,
         and ask the provider again for texts that it has refused. `granted` is told the fence.
 
         Raises: CONSISTENCY_UNSUPPORTED before any other work, LEASE_HELD, LEASE_FENCED, SOURCE_DRIFT,
@@ -263,13 +228,42 @@ class _Refresh:
             state = await self._complete(state, state.completes)
         await self._report(RefreshProgress(phase=RefreshPhase.DIFFING))
         view = await self._usable_view(state)
+        if view is None and self._publish_behind and (receipt := await self._as_it_was(state)) is not None:
+            return receipt
         delta = IndexDelta()
-        head = await self._take_in(delta, view, self._source_of(state, view))
+        source = Source.of(await self._take_in(delta, view, self._source_of(state, view)))
         if delta.empty and state.state is IndexState.CURRENT and (view is not None or not state.lists_segments):
-            return await self._unchanged(state, head)
-        if delta.empty and state.state is IndexState.NOT_BUILT and head.active_count == 0:
-            return await self._unchanged(state, head)
-        return await self._publish(state, view, delta, head)
+            return await self._unchanged(state, source)
+        if delta.empty and state.state is IndexState.NOT_BUILT and source.active_count == 0:
+            return await self._unchanged(state, source)
+        return await self._publish(state, view, delta, source)
+
+    async def _as_it_was(self, state: PartitionState) -> Receipt | None:
+        """What was published last, once more: recall by meaning does not wait until the provider has embedded what came
+        since, which it may be too slow for, or away. That comes with the next refresh.
+
+        None where that is all there is now, or where it takes the provider.
+        """
+        last, head = state.receipt, await self._store.head(self._namespace)
+        if last is None or not last.indexed_count or last.source_history_id != head.history_id:
+            return None
+        if last.source_revision >= head.revision:
+            return None
+        delta = IndexDelta()
+        async for page in active_nodes(self._store, self._namespace, last.source_revision):
+            delta.take(page, None)
+        if await self._passages.cached({record.text_digest for record, _ in delta.wanted.values()}):
+            return None
+        delta.leave_out(self._passages.refused)
+        source = Source(
+            history_id=last.source_history_id, revision=last.source_revision, active_count=last.active_count
+        )
+        try:
+            return await self._publish(state, None, delta, source)
+        except DomainError as error:
+            if error.reason is not Reason.QUOTA_EXCEEDED:
+                raise
+            return None  # The bounds are tighter than they were. What is there now may be less, and fit.
 
     # What is there, and what has changed
 
@@ -323,7 +317,7 @@ class _Refresh:
 
     async def _diff_everything(self, delta: IndexDelta, view: VectorView | None, head: Head) -> None:
         active: set[str] = set()
-        async for page in active_nodes(self._store, self._namespace, head):
+        async for page in active_nodes(self._store, self._namespace, head.revision):
             delta.take(page, view)
             active.update(node.node_id for node in page)
         if view is not None:
@@ -347,7 +341,9 @@ class _Refresh:
 
     # Publication
 
-    async def _publish(self, state: PartitionState, view: VectorView | None, delta: IndexDelta, head: Head) -> Receipt:
+    async def _publish(
+        self, state: PartitionState, view: VectorView | None, delta: IndexDelta, source: Source
+    ) -> Receipt:
         descriptor = self._descriptor(state.manifest)
         in_another_form = state.manifest is not None and state.manifest.descriptor != descriptor
         if in_another_form:
@@ -367,8 +363,8 @@ class _Refresh:
             descriptor=descriptor,
             segments=laid_out.entries,
             staged_ids=frozenset(laid_out.staged),
-            source_history_id=head.history_id,
-            source_revision=head.revision,
+            source_history_id=source.history_id,
+            source_revision=source.revision,
             nonce=self._service._ids.random_hex(16),
         )
         history = index_history(state.history_digest, state.index_revision + 1, laid_out.entries)
@@ -377,9 +373,9 @@ class _Refresh:
             nonce=publication.nonce,
             expected_index_revision=state.index_revision,
             history_digest=history,
-            source_history_id=head.history_id,
-            source_revision=head.revision,
-            active_count=head.active_count,
+            source_history_id=source.history_id,
+            source_revision=source.revision,
+            active_count=source.active_count,
             work=self._work_done(delta, laid_out.nbytes),
             started_at=self._service._clock.now(),
         )
@@ -428,15 +424,15 @@ class _Refresh:
         await self._records.write_receipt(self._partition, receipt)
         return replace(state, receipt=receipt, completes=None)
 
-    async def _unchanged(self, state: PartitionState, head: Head) -> Receipt:
+    async def _unchanged(self, state: PartitionState, source: Source) -> Receipt:
         receipt = Receipt(
             authority_digest=self._partition.authority_digest,
             fence=self._lease.fence,
             index_revision=state.index_revision,
             history_digest=state.history_digest,
-            source_history_id=head.history_id,
-            source_revision=head.revision,
-            active_count=head.active_count,
+            source_history_id=source.history_id,
+            source_revision=source.revision,
+            active_count=source.active_count,
             indexed_count=0 if state.manifest is None else state.manifest.live_count,
             consistency=self._index.consistency.value,
             work=self._work_done(IndexDelta(), 0),

@@ -14,7 +14,8 @@ from durable_memory.app.semantic.lease_holder import LeaseHolder
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenanceHealth, describe_failure
 from durable_memory.app.semantic.partition_state import IndexState, PartitionState, judge
 from durable_memory.app.semantic.publishing import put_on_record, to_its_end
-from durable_memory.app.semantic.refresh import Granted, RefreshService, Report
+from durable_memory.app.semantic.refresh import RefreshService
+from durable_memory.app.semantic.refresh_progress import Granted, Report
 from durable_memory.app.semantic.unindexed import count_unindexed
 from durable_memory.app.semantic.vector_cache import VectorCache
 from durable_memory.app.semantic.vector_view import VectorView

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Self
 
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRevision, NodeStatus
@@ -13,14 +14,27 @@ from durable_memory.ports.store import NodeSelection, Store
 _PAGE: Final = 2_000
 
 
-async def active_nodes(store: Store, namespace: Namespace, head: Head) -> AsyncIterator[Sequence[NodeRevision]]:
-    """All that is ACTIVE at `head`, page by page."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The state of a namespace that an index is made of: the `active_count` nodes that are ACTIVE at `revision`."""
+
+    history_id: str
+    revision: int
+    active_count: int
+
+    @classmethod
+    def of(cls, head: Head) -> Self:
+        return cls(history_id=head.history_id, revision=head.revision, active_count=head.active_count)
+
+
+async def active_nodes(store: Store, namespace: Namespace, revision: int) -> AsyncIterator[Sequence[NodeRevision]]:
+    """All that is ACTIVE at this namespace revision, page by page."""
     after = ""
     while True:
         page = await store.list_nodes(
             namespace,
             NodeSelection(statuses=frozenset({NodeStatus.ACTIVE})),
-            at_revision=head.revision,
+            at_revision=revision,
             after_node_id=after,
             limit=_PAGE,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from durable_memory.app.semantic.maintenance import MaintenanceHealth
-from durable_memory.app.semantic.refresh import RefreshProgress
+from durable_memory.app.semantic.refresh_progress import RefreshProgress
 from durable_memory.app.semantic.service import IndexStatus
 from durable_memory.domain.semantic.generation import Generation
 from durable_memory.domain.semantic.manifest import Manifest

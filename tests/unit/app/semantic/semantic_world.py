@@ -16,8 +16,8 @@ from durable_memory.adapters.runtime import ManualClock
 from durable_memory.app.recall_result import RecallAnswer
 from durable_memory.app.semantic.maintenance import Maintenance
 from durable_memory.app.semantic.partition_state import IndexState
-from durable_memory.app.semantic.refresh import RefreshProgress
 from durable_memory.app.semantic.refresh_limits import RefreshLimits
+from durable_memory.app.semantic.refresh_progress import RefreshProgress
 from durable_memory.app.semantic.runtime import SemanticParts, SemanticRuntime
 from durable_memory.app.semantic.service import IndexStatus, SemanticService
 from durable_memory.app.services import build_services
