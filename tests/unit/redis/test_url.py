@@ -68,6 +68,11 @@ def test_urls_are_taken_and_shown_without_password_and_options(text):
         "redis://user:6/:secret@a/0",
         "redis+cluster://user:6/:secret@a",
         "redis+sentinel://user:6?:secret@a",
+        "rediss://:secret@a/0?ssl_ca_certs=",
+        "rediss://:secret@a/0?ssl_cert_reqs=",
+        "rediss://:secret@a/0?ssl_cert_reqs=REQUIRED",
+        "rediss://:secret@a/0?ssl_check_hostname=",
+        "rediss://:secret@a/0?ssl_check_hostname=on",
     ],
 )
 def test_other_urls_are_refused_without_being_quoted(text):

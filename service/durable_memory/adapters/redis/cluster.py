@@ -17,7 +17,14 @@ import structlog
 from redis import exceptions
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer, is_unanswered, translated
+from durable_memory.adapters.redis.errors import (
+    LOST,
+    index_unavailable,
+    is_answer,
+    is_unanswered,
+    tls_problem,
+    translated,
+)
 from durable_memory.adapters.redis.route import Route
 from durable_memory.adapters.redis.server import Client, Server, new_client
 from durable_memory.adapters.redis.settings import RedisSettings
@@ -180,7 +187,8 @@ class ClusterRoute(Route):
             try:
                 view = await self._view_of(address)
             except (exceptions.RedisError, *LOST) as error:
-                problem = translated(error) if is_answer(error) else problem
+                if is_answer(error) or tls_problem(error) is not None:
+                    problem = translated(error)
                 continue
             if not view.ranges:
                 problem = index_unavailable("no server of the cluster has any slot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Final
 
 from redis import exceptions
@@ -29,6 +30,9 @@ _PASSING: Final = (exceptions.BusyLoadingError, exceptions.TryAgainError, except
 
 _REFUSED_CODES: Final = ("NOREPLICAS", "MISCONF", "BUSY", "UNKILLABLE", "NOAUTH", "DENIED")
 """Words that open an answer and have no exception of their own in the driver."""
+
+_OTHER_HOST: Final = frozenset({62, 64})
+"""OpenSSL's codes for a certificate that is trusted, and not that of the name or address connected to."""
 
 
 def is_unanswered(error: Exception) -> bool:
@@ -61,9 +65,24 @@ def translated(error: Exception) -> DomainError:
         return index_unavailable("the index server refuses calls now")
     if isinstance(error, exceptions.MaxConnectionsError):
         return index_unavailable("all connections to the index server are in use")
+    if (problem := tls_problem(error)) is not None:
+        return index_unavailable(f"the index server cannot be reached: {problem}")
     if isinstance(error, LOST):
         return index_unavailable("the index server cannot be reached, or did not answer in time")
     return DomainError(Reason.INTERNAL, "the index server refused a command")
+
+
+def tls_problem(error: BaseException) -> str | None:
+    """Why there is no TLS, without the host's name; None if it is something else."""
+    # The driver wraps what it meets.
+    met = error if isinstance(error, ssl.SSLError) else error.__cause__ or error.__context__
+    if isinstance(met, ssl.SSLCertVerificationError):
+        if met.verify_code in _OTHER_HOST:
+            return "its certificate is for another host name"
+        return f"its certificate is not trusted: {met.verify_message}"
+    if isinstance(met, ssl.SSLError):
+        return f"TLS fails: {met.reason or 'the driver gives no reason'}"
+    return None
 
 
 def _code(error: Exception) -> str:

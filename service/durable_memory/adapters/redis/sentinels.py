@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 import structlog
 from redis import exceptions
 
-from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer, is_unanswered
+from durable_memory.adapters.redis.errors import LOST, index_unavailable, is_answer, is_unanswered, tls_problem
 from durable_memory.adapters.redis.route import Route
 from durable_memory.adapters.redis.server import Client, Server, new_client
 from durable_memory.adapters.redis.settings import RedisSettings
@@ -111,6 +111,9 @@ def _why_none(answers: list[Told | Exception | None]) -> str:
         return "the sentinels know no primary of that name"
     if any(isinstance(answer, Exception) and is_answer(answer) for answer in answers):
         return "the sentinels refuse to say where the primary is"
+    for answer in answers:
+        if isinstance(answer, Exception) and (problem := tls_problem(answer)) is not None:
+            return f"no sentinel answers: {problem}"
     return "no sentinel answers"
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
-_TLS_OPTIONS: Final = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"})
+from durable_memory.certificate_files import list_faults, pair_faults
+
+_TLS_FILES: Final = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
+_TLS_CHOICES: Final = {"ssl_cert_reqs": ("required", "optional", "none"), "ssl_check_hostname": ("true", "false")}
+_TLS_OPTIONS: Final = _TLS_FILES | _TLS_CHOICES.keys()
 _SENTINEL_OPTIONS: Final = frozenset({"sentinel_username", "sentinel_password"})
 _FORMS: Final = (
     "redis://user:password@host:6379/0, redis+sentinel://user:password@host:26379,host:26379/primary-name/0 or "
@@ -78,6 +82,16 @@ class RedisUrl:
         """The URL of one sentinel, with its password."""
         return self._of(address, self.sentinel_user, "")
 
+    def tls_file_faults(self) -> Iterator[str]:
+        """What is wrong with the files that the options name. The driver reads them at each connection."""
+        named = dict(parse_qsl(self.options))
+        if authorities := named.get("ssl_ca_certs"):
+            yield from list_faults("ssl_ca_certs", authorities)
+        if certificate := named.get("ssl_certfile"):
+            yield from pair_faults(("ssl_certfile", "ssl_keyfile"), certificate, named.get("ssl_keyfile"))
+        elif "ssl_keyfile" in named:
+            yield "has ssl_keyfile without ssl_certfile"
+
     @property
     def _scheme(self) -> str:
         return "rediss" if self.tls else "redis"
@@ -109,6 +123,7 @@ def parse_redis_url(text: str) -> RedisUrl:
     tls = scheme == "rediss"
     options = {name: values[0] for name, values in query.items()}
     _require_known(options, kind, tls=tls)
+    _require_complete(options)
     primary_name, database = _path(parts["path"] or "", kind)
     return RedisUrl(
         text=text,
@@ -157,6 +172,16 @@ def _require_known(options: Iterable[str], kind: RedisKind, *, tls: bool) -> Non
             f"has options that are not known here; rediss:// takes {', '.join(sorted(_TLS_OPTIONS))}, and the form "
             f"with +sentinel takes {' and '.join(sorted(_SENTINEL_OPTIONS))}"
         )
+
+
+def _require_complete(options: Mapping[str, str]) -> None:
+    """What the driver passes over, or takes for something else, would protect less than it says."""
+    for name in sorted(_TLS_FILES & options.keys()):
+        if not options[name]:
+            raise ValueError(f"has the option {name} without a value")
+    for name, values in _TLS_CHOICES.items():
+        if options.get(name, values[0]) not in values:
+            raise ValueError(f"has an option {name} that is none of {', '.join(values)}")
 
 
 def _user(name: str, password: str) -> str:
