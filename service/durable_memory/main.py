@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +15,10 @@ from durable_memory import __version__
 from durable_memory.adapters.memory import MemoryStore
 from durable_memory.adapters.opentelemetry import ProcessGauges
 from durable_memory.adapters.postgres import PostgresSettings, PostgresStore
+from durable_memory.adapters.postgres.hosts import parse_target
 from durable_memory.adapters.postgres.migrations import MigrationRefusedError
 from durable_memory.adapters.postgres.migrations import migrate as migrate_postgres
+from durable_memory.adapters.postgres.tls import tls_file_faults
 from durable_memory.adapters.runtime import SystemClock, SystemIds
 from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.adapters.static_keys import InvalidKeysError, StaticKeys
@@ -67,7 +70,7 @@ class Access:
 
 
 def read_access(settings: Settings) -> Access:
-    """Raises: SettingsError with every fault of the credentials and TLS files."""
+    """Raises: SettingsError with every fault of the credentials and TLS files, those that URLs name too."""
     faults: list[str] = []
     keys: StaticKeys | None = None
     if settings.credentials_file is not None:
@@ -83,6 +86,14 @@ def read_access(settings: Settings) -> Access:
                 contents.append(path.read_bytes())
             except OSError as error:
                 faults.append(f"{PREFIX}TLS_{name.upper()}: {path} cannot be read: {error.strerror}")
+    if isinstance(settings.store, PostgresUrl):
+        options = parse_target(settings.store.dsn).options
+        faults += [f"{PREFIX}STORE: {fault}" for fault in tls_file_faults(options, os.environ)]
+    if settings.vectors.redis_url is not None:
+        from durable_memory.adapters.redis import parse_redis_url  # who has no Redis has no need of the driver
+
+        url = parse_redis_url(settings.vectors.redis_url.get_secret_value())
+        faults += [f"{PREFIX}VECTORS_REDIS_URL: {fault}" for fault in url.tls_file_faults()]
     if faults:
         raise SettingsError(faults)
     tls = TlsFiles(certificate=contents[0], key=contents[1]) if len(contents) > 1 else None
@@ -243,7 +254,9 @@ class Application:
     def _not_ready(self, error: DomainError) -> None:
         reason = error
         if error.reason is not Reason.NOT_SERVING:
-            reason = not_serving("starting", "the store cannot be reached yet", cause=error.reason.value)
+            reason = not_serving(
+                "starting", f"the store cannot be reached yet: {error.message}", cause=error.reason.value
+            )
         previous = self._server.refusal
         self._server.not_ready(reason)
         if previous is None or previous.message != reason.message:  # once per cause, not once per attempt

@@ -38,10 +38,17 @@ class PostgresProcess:
     """One server over one data folder.
 
     ``durable=False`` turns the waits for the disk off. ``settings`` are server settings by name and win over
-    those of this class. Address and data stay the same over kill9, restart and stop; ``close`` removes them.
+    those of this class. ``files`` are texts by the name of a setting, which then names a file with it that the server
+    alone can read. Address and data stay the same over kill9, restart and stop; ``close`` removes them.
     """
 
-    def __init__(self, *, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = True,
+        settings: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
         self._bindir = postgres_bindir()
         self._settings = {**_SETTINGS, **({} if durable else _FAST), **(settings or {})}
         # PostgreSQL refuses to run as root; its user could not reach a folder below pytest's private one.
@@ -51,6 +58,7 @@ class PostgresProcess:
         self.log = self._folder / "server.log"
         if self._account:
             os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
+        self._settings |= {name: self._keep_file(name, text) for name, text in (files or {}).items()}
         # PG* variables of the caller must not lead this server or its tools anywhere else.
         self._env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
         self._child: Child | None = None
@@ -162,6 +170,14 @@ class PostgresProcess:
         finally:
             await connection.close()
         return int(count)
+
+    def _keep_file(self, name: str, text: str) -> str:
+        file = self._folder / name
+        file.touch(mode=0o600)
+        file.write_text(text)
+        if self._account:
+            os.chown(file, self._account.pw_uid, self._account.pw_gid)
+        return str(file)
 
     async def _administer(self, statement: str) -> None:
         connection = await asyncpg.connect(self.dsn())

@@ -45,6 +45,31 @@ def test_what_the_primary_does_not_satisfy_is_refused(wanted):
         parse_target(f"postgresql://h1,h2/d?target_session_attrs={wanted}")
 
 
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
+def test_how_much_tls_is_wanted_is_one_of_the_modes_that_there_are(mode):
+    target = parse_target(f"postgresql://h1,h2/d?sslmode={mode}&sslrootcert=/etc/ssl/a%20b.pem")
+    assert target.options == {"sslmode": mode, "sslrootcert": "/etc/ssl/a b.pem"}
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ("sslmode=", "option sslmode without a value"),
+        ("sslmode=verify-full&sslmode=", "option sslmode without a value"),
+        ("sslmode=require&sslrootcert=", "option sslrootcert without a value"),
+        ("sslmode=verify_full", "sslmode that is none"),
+        ("sslmode=Require", "sslmode that is none"),
+        ("ssl=true", "unknown option of TLS"),
+        ("ssl_mode=verify-full", "unknown option of TLS"),
+        ("sslrootcerts=/etc/ssl/ca.pem", "unknown option of TLS"),
+    ],
+)
+def test_an_option_of_tls_that_would_protect_less_than_it_says_is_refused(options, fault):
+    with pytest.raises(ValueError, match=fault) as caught:
+        parse_target(f"postgresql://u:s3cret@h1,h2/d?{options}")
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("port", ["0", "65536", "x", "1.5", "²"])
 def test_a_port_that_is_none_is_refused(port):
     with pytest.raises(ValueError, match="no number from 1 to 65535"):

@@ -16,11 +16,12 @@ import asyncpg
 import structlog
 from asyncpg.connect_utils import SessionAttribute
 
-from durable_memory.adapters.postgres.errors import LOST, is_away
+from durable_memory.adapters.postgres.errors import LOST, is_away, problem_of
 from durable_memory.adapters.postgres.hosts import Host, parse_target
 from durable_memory.adapters.postgres.primary import Primary
 from durable_memory.adapters.postgres.settings import PostgresSettings
 from durable_memory.adapters.postgres.sql import statement
+from durable_memory.adapters.postgres.tls import tls_problem
 from durable_memory.domain.errors import DomainError, dependency_unavailable, not_serving
 from durable_memory.tasks import end
 
@@ -266,14 +267,16 @@ class Connector:
         self._weight += _WEIGHT_OF_SILENCE if several or isinstance(error, TimeoutError) else _WEIGHT_OF_LOSS
         if self._weight >= _OPENS_AT:
             self._reachable.clear()
-            _log.warning("database_away", cause=type(error).__name__)
-            self._watching = asyncio.ensure_future(self._watch())
+            reasons: set[str] = set()
+            _record(error, reasons)
+            self._watching = asyncio.ensure_future(self._watch(reasons))
 
-    async def _watch(self) -> None:
+    async def _watch(self, reasons: set[str]) -> None:
         """Ask until a host is the primary again. A question without an answer does not keep the next from being asked.
 
         So what comes back is found within `_LAST_PAUSE_SECONDS` and the time of a connect, and no host sees more than
         five attempts of this process in the first second, and four in each after it, however many callers there are.
+        `reasons` are those on record for its being away; another one that is met meanwhile is put there too.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -283,8 +286,12 @@ class Connector:
 
         def answered(task: asyncio.Task[Host]) -> None:
             asking.discard(task)
-            if not task.cancelled() and task.exception() is None:
+            if task.cancelled():
+                return
+            if (error := task.exception()) is None:
                 back.set()
+            else:
+                _record(error, reasons)
 
         try:
             while not back.is_set():
@@ -304,11 +311,21 @@ class Connector:
         _log.info("database_back", seconds=round(loop.time() - began, 3))
 
 
+def _record(error: BaseException, reasons: set[str]) -> None:
+    problem = problem_of(error)
+    if problem not in reasons:
+        reasons.add(problem)
+        _log.warning("database_away", cause=type(error).__name__, problem=problem)
+
+
 def _is_closed() -> DomainError:
     return not_serving("closed", "the store is closed")
 
 
 def _worst(errors: Mapping[Host, BaseException]) -> BaseException | None:
     """What is raised if no host will do: a fault that waiting does not mend, else what tells most."""
-    ordered = sorted(errors.values(), key=lambda error: (is_away(error), isinstance(error, OSError)))
-    return ordered[0] if ordered else None
+
+    def rank(error: BaseException) -> tuple[bool, bool, bool]:
+        return is_away(error), tls_problem(error) is None, isinstance(error, OSError)
+
+    return min(errors.values(), key=rank, default=None)

@@ -8,6 +8,7 @@ from typing import Final
 
 import asyncpg
 
+from durable_memory.adapters.postgres.tls import tls_problem
 from durable_memory.domain.errors import DomainError, Reason, dependency_unavailable, not_serving
 
 LOST: Final = (
@@ -39,7 +40,9 @@ _OTHER_SCHEMA: Final = (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnErro
 
 def is_lost(error: BaseException) -> bool:
     """Whether the same call could pass on another connection, because this one is gone."""
-    return isinstance(error, LOST) and not isinstance(error, asyncpg.QueryCanceledError | TimeoutError | ValueError)
+    if _is_misuse(error) or isinstance(error, asyncpg.QueryCanceledError | TimeoutError):
+        return False
+    return isinstance(error, LOST)
 
 
 def is_away(error: BaseException) -> bool:
@@ -65,11 +68,26 @@ def translated(error: Exception) -> Exception:
         return DomainError(
             Reason.INTERNAL, "the decision breaks an invariant of the store", constraint=error.constraint_name
         )
-    if isinstance(error, ValueError):  # the driver's name for arguments that do not fit
+    if _is_misuse(error):
         return error
+    if (problem := tls_problem(error) or tls_problem(error.__cause__)) is not None:
+        return dependency_unavailable(problem)
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        return dependency_unavailable("the database refuses the user: its server's log says why")
     if isinstance(error, (*LOST, *_UNUSABLE)):
         return dependency_unavailable("the database cannot be used now")
     return error
+
+
+def _is_misuse(error: BaseException) -> bool:
+    """Whether the driver was given what does not fit. A certificate that does not is a ValueError too, and none."""
+    return isinstance(error, ValueError) and not isinstance(error, OSError)
+
+
+def problem_of(error: BaseException) -> str:
+    """Why a connection could not be made, for the log."""
+    told = translated(error) if isinstance(error, Exception) else error
+    return told.message if isinstance(told, DomainError) else type(told).__name__
 
 
 @contextmanager

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qs, unquote
+
+from durable_memory.adapters.postgres.tls import require_known_tls
 
 _PARTS: Final = re.compile(r"(?P<scheme>\w+)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)(?:\?(?P<options>[^#]*))?")
 _BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(.*))?")
@@ -29,11 +32,12 @@ class Host:
 class Target:
     """A URL taken apart: `dsn` names no server, so that it can be used with each of `hosts`.
 
-    Where the URL leaves the server to the driver's defaults, `hosts` is empty.
+    Where the URL leaves the server to the driver's defaults, `hosts` is empty. `options` are those behind the `?`.
     """
 
-    dsn: str
+    dsn: str = field(repr=False)
     hosts: tuple[Host, ...]
+    options: Mapping[str, str] = field(repr=False)
 
 
 def parse_target(dsn: str) -> Target:
@@ -47,7 +51,8 @@ def parse_target(dsn: str) -> Target:
     if "@" in parts["path"]:  # behind a / in the password, what is before it would be taken for the host
         raise ValueError("has an @ behind a /: what is special in a user name or password has to be percent-encoded")
     options = _options(parts["options"] or "")
-    if options.get("target_session_attrs", "primary") not in _PRIMARY_WILL_DO:
+    require_known_tls(options)
+    if (options.get("target_session_attrs") or "primary") not in _PRIMARY_WILL_DO:
         raise ValueError(
             "asks for another server than the primary: target_session_attrs can be primary, read-write or any"
         )
@@ -63,12 +68,15 @@ def parse_target(dsn: str) -> Target:
         raise ValueError("has another number of ports than of hosts")
     hosts = tuple(_host(name, own_port, port) for (name, own_port), port in zip(listed, ports, strict=True))
     query = "" if parts["options"] is None else f"?{parts['options']}"
-    return Target(dsn=f"{parts['scheme']}://{credentials}{at}{parts['path']}{query}", hosts=hosts)
+    return Target(dsn=f"{parts['scheme']}://{credentials}{at}{parts['path']}{query}", hosts=hosts, options=options)
 
 
 def _options(text: str) -> dict[str, str]:
     try:
-        return {name: values[-1] for name, values in parse_qs(text, strict_parsing=bool(text)).items()}
+        return {
+            name: values[-1]
+            for name, values in parse_qs(text, keep_blank_values=True, strict_parsing=bool(text)).items()
+        }
     except ValueError:
         raise ValueError("has options that are not of the form name=value&name=value") from None
 
