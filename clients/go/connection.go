@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,8 @@ const Version = "0.1.0"
 
 const defaultAddress = "127.0.0.1:7447"
 
-// Option says how a [Client] connects, and as whom. What no option says is read from the environment.
+// Option says how a [Client] connects, and as whom. What no option says is read from the environment, which must have no
+// variable whose name begins as theirs do and is misspelt.
 type Option func(*settings)
 
 type settings struct {
@@ -113,6 +115,11 @@ func settle(options []Option) (*settings, error) {
 	for _, option := range options {
 		option(chosen)
 	}
+	if chosen.leavesOpen() {
+		if err := requireKnownVariables(); err != nil {
+			return nil, err
+		}
+	}
 	chosen.address = cmp.Or(chosen.address, os.Getenv("DURABLE_MEMORY_ADDRESS"), defaultAddress)
 	if chosen.token == nil {
 		WithToken(os.Getenv("DURABLE_MEMORY_TOKEN"))(chosen)
@@ -123,6 +130,11 @@ func settle(options []Option) (*settings, error) {
 		Scope:     os.Getenv("DURABLE_MEMORY_SCOPE"),
 	})
 	return chosen, chosen.settleTransport()
+}
+
+// leavesOpen says whether anything is left to the environment.
+func (s *settings) leavesOpen() bool {
+	return s.token == nil || slices.Contains([]string{s.address, s.namespace.Tenant, s.namespace.Principal, s.namespace.Scope}, "")
 }
 
 func (s *settings) settleTransport() error {

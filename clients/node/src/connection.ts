@@ -1,5 +1,6 @@
 /** Where the service is, and with which credential and in which namespace to call it. */
 import { BlockList, isIP } from "node:net";
+import { setting } from "./environment.js";
 import type { Namespace } from "./values/namespace.js";
 
 const DEFAULT_ADDRESS = "127.0.0.1:7447";
@@ -38,16 +39,16 @@ export interface Connection {
  *
  * An address is `host:port`, or a URL: `https://host:port` is TLS, `http://host:port` is not.
  *
- * @throws TypeError for contradictions, and for a token that would travel in clear text to another machine although
- * nobody said so with `tls: false` or `http://`.
+ * @throws TypeError for contradictions, for a token that would travel in clear text to another machine although nobody
+ * said so with `tls: false` or `http://`, and for variables that are misspelt.
  */
 export function resolveConnection(stated: {
   address?: string | undefined;
   token?: Token | undefined;
   tls?: boolean | TlsOptions | undefined;
 }): Connection {
-  const address = stated.address || process.env["DURABLE_MEMORY_ADDRESS"] || DEFAULT_ADDRESS;
-  const token = stated.token || process.env["DURABLE_MEMORY_TOKEN"] || undefined;
+  const address = setting("ADDRESS", stated.address) ?? DEFAULT_ADDRESS;
+  const token = setting("TOKEN", stated.token);
   const { tls } = stated;
   const scheme = /^(https?):\/\//.exec(address)?.[1];
   const byScheme = scheme === undefined ? undefined : scheme === "https";
@@ -70,12 +71,14 @@ export function resolveConnection(stated: {
  * The namespace that the arguments, then DURABLE_MEMORY_TENANT, _PRINCIPAL and _SCOPE give.
  *
  * A part that neither gives stays open: the server fills it in if the credential allows exactly one value.
+ *
+ * @throws TypeError for variables that are misspelt.
  */
 export function resolveNamespace(stated: Partial<Namespace>): Namespace {
   return {
-    tenant: stated.tenant || process.env["DURABLE_MEMORY_TENANT"] || undefined,
-    principal: stated.principal || process.env["DURABLE_MEMORY_PRINCIPAL"] || undefined,
-    scope: stated.scope || process.env["DURABLE_MEMORY_SCOPE"] || undefined,
+    tenant: setting("TENANT", stated.tenant),
+    principal: setting("PRINCIPAL", stated.principal),
+    scope: setting("SCOPE", stated.scope),
   };
 }
 

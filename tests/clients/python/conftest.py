@@ -1,5 +1,6 @@
 """A fake service to script, and clients of it; both twins in a namespace that every test may name."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -12,8 +13,8 @@ from tests.clients.python.fake_service import FakeService
 
 @pytest.fixture(autouse=True)
 def no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ADDRESS", "TOKEN", "TENANT", "PRINCIPAL", "SCOPE"):
-        monkeypatch.delenv(f"DURABLE_MEMORY_{name}", raising=False)
+    for name in [name for name in os.environ if name.startswith("DURABLE_MEMORY_")]:
+        monkeypatch.delenv(name)
 
 
 class StandingClock:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import grpc
 
+from durable_memory_client.environment import setting
 from durable_memory_client.tracing import trace_headers
 from durable_memory_client.values.namespace import Namespace
 
@@ -101,11 +101,11 @@ def resolve_connection(
 
     An address is `host:port`, or a URL: `https://host:port` is TLS, `http://host:port` is not.
 
-    Raises: ValueError for contradictions, for a token that no header can carry, and for one that would travel in
-    clear text to another machine although nobody said so with `tls=False` or `http://`.
+    Raises: ValueError for contradictions, for a token that no header can carry, for one that would travel in clear text
+    to another machine although nobody said so with `tls=False` or `http://`, and for variables that are misspelt.
     """
-    stated = address or os.environ.get("DURABLE_MEMORY_ADDRESS") or DEFAULT_ADDRESS
-    token = token or os.environ.get("DURABLE_MEMORY_TOKEN") or None
+    stated = setting("ADDRESS", address) or DEFAULT_ADDRESS
+    token = setting("TOKEN", token)
     if isinstance(token, str):
         token = _sendable(token)
     scheme, separator, rest = stated.partition("://")
@@ -131,11 +131,13 @@ def resolve_namespace(tenant: str | None, principal: str | None, scope: str | No
     """The namespace that the arguments, then DURABLE_MEMORY_TENANT, _PRINCIPAL and _SCOPE give.
 
     A part that neither gives stays open: the server fills it in if the credential allows exactly one value.
+
+    Raises: ValueError for variables that are misspelt.
     """
     return Namespace(
-        tenant or os.environ.get("DURABLE_MEMORY_TENANT") or None,
-        principal or os.environ.get("DURABLE_MEMORY_PRINCIPAL") or None,
-        scope or os.environ.get("DURABLE_MEMORY_SCOPE") or None,
+        setting("TENANT", tenant),
+        setting("PRINCIPAL", principal),
+        setting("SCOPE", scope),
     )
 
 
