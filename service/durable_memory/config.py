@@ -25,7 +25,9 @@ from pydantic_settings import (
 
 from durable_memory.store_url import SqliteUrl, StoreUrl, parse_store_url
 
-PREFIX: Final = "DURABLE_MEMORY_SERVER_"
+FAMILY: Final = "DURABLE_MEMORY_"
+"""What the variables of servers, clients and the command line all begin with."""
+PREFIX: Final = f"{FAMILY}SERVER_"
 _MIB: Final = 1024 * 1024
 _PORT_MAX: Final = 65_535
 
@@ -382,8 +384,8 @@ def variable_names() -> frozenset[str]:
 
 
 def given_variables() -> frozenset[str]:
-    """Names in the environment that begin as those of settings do, in upper case, whether there are such settings."""
-    return frozenset(name.upper() for name in os.environ if name.upper().startswith(PREFIX))
+    """Names in the environment that begin as all of the family do, in upper case, whether anybody reads them."""
+    return frozenset(name.upper() for name in os.environ if name.upper().startswith(FAMILY))
 
 
 def group_of(name: str) -> type[_Group] | None:

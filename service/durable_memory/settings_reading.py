@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from durable_memory.config import (
+    FAMILY,
     FOR_EVERY_PROVIDER,
     PREFIX,
     EmbeddingSettings,
@@ -25,6 +26,10 @@ from durable_memory.config import (
 )
 from durable_memory.store_url import MemoryUrl, PostgresUrl
 
+_OF_OTHERS: Final = frozenset(
+    FAMILY + name for name in ("ADDRESS", "TOKEN", "TOKEN_FILE", "TENANT", "PRINCIPAL", "SCOPE", "SERVER_COMMAND")
+)
+"""What clients, commands and tests read, who may share an environment with a server."""
 _PROVIDER: Final = ("embedding", "provider")
 
 
@@ -133,14 +138,21 @@ def _embedding_contradictions(embedding: EmbeddingSettings, malformed: Set[Locat
 
 
 def _unknown_variables() -> Iterator[tuple[str, str]]:
-    names = {name.removeprefix(PREFIX) for name in variable_names()}
-    given = given_variables()
-    for name in sorted(given - _service_links(given)):
-        own = name.removeprefix(PREFIX)
-        if own not in names:
-            near = difflib.get_close_matches(own, names, n=1)  # without the prefix, in which all are alike
-            hint = f"; did you mean {PREFIX}{near[0]}?" if near else ""
-            yield name, f"is no setting of this version{hint}"
+    settings, given = variable_names(), given_variables()
+    for name in sorted(given - settings - _OF_OTHERS - _service_links(given)):
+        meant = _nearest(name, settings)
+        yield name, f"is no setting of this version{f'; did you mean {meant}?' if meant else ''}"
+
+
+def _nearest(name: str, settings: Set[str]) -> str | None:
+    beginning = PREFIX if name.startswith(PREFIX) else FAMILY
+    own = name.removeprefix(beginning)
+    if PREFIX + own in settings:
+        return PREFIX + own
+    # Without what they begin with, in which all are alike.
+    names = [known.removeprefix(beginning) for known in settings | _OF_OTHERS if known.startswith(beginning)]
+    near = difflib.get_close_matches(own, names, n=1)
+    return beginning + near[0] if near else None
 
 
 def _service_links(names: Set[str]) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from durable_memory import __version__
-from durable_memory.config import PREFIX, Settings, SettingsError
+from durable_memory.config import FAMILY, PREFIX, Settings, SettingsError
 from durable_memory.settings_reading import load_settings
 from durable_memory.store_url import MemoryUrl, PostgresUrl, SqliteUrl, parse_store_url
 
@@ -16,7 +16,7 @@ _PASSWORD = "hunter2"
 @pytest.fixture(autouse=True)
 def environment(monkeypatch, tmp_path):
     """A user's environment without any setting of this service; a function that adds settings."""
-    for name in [name for name in os.environ if name.upper().startswith(PREFIX)]:
+    for name in [name for name in os.environ if name.upper().startswith(FAMILY)]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -193,7 +193,28 @@ def test_a_group_is_not_a_variable(environment, value):
     assert setting.startswith(f"{PREFIX}DRAIN_GRACE_SECONDS: ")
 
 
-def test_what_kubernetes_says_of_a_service_is_no_setting(environment):
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        (f"{FAMILY}SEVER_STORE", f"{PREFIX}STORE"),
+        (f"{FAMILY}TENNANT", f"{FAMILY}TENANT"),
+        (f"{FAMILY}STORE", f"{PREFIX}STORE"),
+    ],
+)
+def test_a_variable_that_neither_servers_nor_clients_read_is_refused(monkeypatch, name, meant):
+    monkeypatch.setenv(name, "x")
+    assert _faults() == (f"{name}: is no setting of this version; did you mean {meant}?",)
+
+
+def test_variables_of_clients_are_not_a_servers_concern(monkeypatch):
+    for name in ("ADDRESS", "TOKEN", "TOKEN_FILE", "TENANT", "PRINCIPAL", "SCOPE", "SERVER_COMMAND"):
+        monkeypatch.setenv(FAMILY + name, "x")
+    assert load_settings().address == "127.0.0.1:7447"
+
+
+def test_what_kubernetes_says_of_a_service_is_no_setting(environment, monkeypatch):
+    monkeypatch.setenv(f"{FAMILY}SERVICE_HOST", "10.0.0.3")
+    monkeypatch.setenv(f"{FAMILY}PORT_7447_TCP_PROTO", "tcp")
     environment(
         SERVICE_HOST="10.0.0.1",
         SERVICE_PORT="7447",
