@@ -24,6 +24,7 @@ from durable_memory.adapters.sqlite import SqliteStore
 from durable_memory.adapters.static_keys import InvalidKeysError, StaticKeys
 from durable_memory.app.semantic.health import SemanticHealth
 from durable_memory.app.services import AppServices, build_services
+from durable_memory.certificate_files import is_pair
 from durable_memory.config import PREFIX, Settings, SettingsError, default_store
 from durable_memory.domain.errors import DomainError, Reason, not_serving
 from durable_memory.domain.session import NO_PROVIDER
@@ -86,6 +87,12 @@ def read_access(settings: Settings) -> Access:
                 contents.append(path.read_bytes())
             except OSError as error:
                 faults.append(f"{PREFIX}TLS_{name.upper()}: {path} cannot be read: {error.strerror}")
+    certificate, key = settings.tls.certificate_file, settings.tls.key_file
+    if certificate is not None and len(contents) > 1 and not is_pair(certificate, key):
+        faults.append(
+            f"{PREFIX}TLS_CERTIFICATE_FILE: {certificate} and {key} are not a certificate and its private key as PEM, "
+            "without a password"
+        )
     if isinstance(settings.store, PostgresUrl):
         options = parse_target(settings.store.dsn).options
         faults += [f"{PREFIX}STORE: {fault}" for fault in tls_file_faults(options, os.environ)]

@@ -144,6 +144,20 @@ def test_every_file_that_cannot_be_read_is_told(environment):
     ]
 
 
+@pytest.mark.parametrize("command", ["check-config", "serve"])
+def test_files_that_are_no_certificate_and_key_are_told(tmp_path, environment, command):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_text("none")
+    key.write_text("hunter2")
+    files = ("--tls-certificate", str(certificate), "--tls-key", str(key), "--address", "127.0.0.1:0")
+    done = _run(command, *files, "--store", "memory:", **environment)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"{PREFIX}TLS_CERTIFICATE_FILE: {certificate} and {key} are not a certificate and its private key as PEM, "
+        "without a password\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["serve", "migrate"])
 def test_a_folder_for_memories_that_cannot_be_made_is_told(tmp_path, environment, command):
     (tmp_path / "durable-memory").symlink_to(tmp_path / "nowhere" / "else")
