@@ -27,13 +27,13 @@ def in_doubt(
     spans: Collection[Span],
     *,
     reasons: Collection[str] = (),
-    begun: bool = False,
+    within: bool = False,
 ) -> list[Doubt]:
     """The attempts at changes of nodes that were under way while a fault lasted, and ended in doubt.
 
     A command whose answer says in the end that it changes nothing is none of them: nothing tells whether it was done.
     `committed` is when each change set was committed, by the clock on the wall. `reasons`: for these alone, if any.
-    `begun`: only those that began while it lasted, so that nothing before it was done to them.
+    `within`: only those that began and ended while it lasted, so that nothing else was done to them.
     """
     found = []
     for key, attempts in by_command(calls).items():
@@ -42,8 +42,8 @@ def in_doubt(
         for place, call in enumerate(attempts):
             if call.outcome is not Outcome.UNKNOWN or not call.writes or (reasons and call.reason not in reasons):
                 continue
-            at = call.began if begun else call.ended
-            if any(began <= at and call.began <= ended for began, ended in spans):
+            first, last = (call.began, call.ended) if within else (call.ended, call.began)
+            if any(began <= first and last <= ended for began, ended in spans):
                 following = attempts[place + 1].wall if place + 1 < len(attempts) else math.inf
                 applied = key in committed and call.wall <= committed[key] < following
                 found.append(Doubt(call=call, applied=applied))

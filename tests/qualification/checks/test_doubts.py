@@ -61,10 +61,14 @@ def test_what_changes_nothing_is_neither_applied_nor_not():
     assert in_doubt([DOUBTFUL, unchanged], {}, [(9.0, 10.5)]) == []
 
 
-@pytest.mark.parametrize(("began", "found"), [(9.0, 1), (10.5, 0)], ids=["in its time", "before it"])
-def test_what_was_under_way_when_the_fault_began_may_be_another_faults(began: float, found: int):
-    assert len(in_doubt([DOUBTFUL], {}, [(began, 12.0)])) == 1
-    assert len(in_doubt([DOUBTFUL], {}, [(began, 12.0)], begun=True)) == found
+@pytest.mark.parametrize(
+    ("span", "found"),
+    [((9.0, 12.0), 1), ((10.5, 12.0), 0), ((9.0, 10.5), 0)],
+    ids=["in its time", "begun before it", "ended after it"],
+)
+def test_what_was_under_way_when_the_fault_began_or_ended_may_be_another_faults(span: tuple[float, float], found: int):
+    assert len(in_doubt([DOUBTFUL], {}, [span])) == 1
+    assert len(in_doubt([DOUBTFUL], {}, [span], within=True)) == found
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ async def inject_all(stage: Stage, traffic: Traffic, faults: Sequence[Fault], le
                 struck[fault.name] += await fault.inject(stage.cluster, stage.rng)
                 stage.result.faults[fault.name] += 1
                 injected += 1
-                await _healthy(stage, traffic)
+                await healthy(stage, traffic)
                 await traffic.check_so_far(so_far)
         await traffic.acknowledged(_BETWEEN[1])
     finally:
@@ -103,7 +103,7 @@ async def inject_all(stage: Stage, traffic: Traffic, faults: Sequence[Fault], le
             stage.result.figures[f"{_STRUCK}: {name}"] = times
 
 
-async def _healthy(stage: Stage, traffic: Traffic) -> None:
+async def healthy(stage: Stage, traffic: Traffic) -> None:
     """Wait for it while callers go on; where they write faster than the model embeds, in the end while they rest.
 
     Raises: WaitTimeoutError.

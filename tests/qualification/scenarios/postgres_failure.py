@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from typing import Final
 
@@ -25,7 +26,7 @@ from tests.qualification.faults.postgres import (
     StandbyLost,
     StandbyPromoted,
 )
-from tests.qualification.recorder.history import by_command
+from tests.qualification.recorder.history import Key
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import endure, spans_of, traffic_on
 from tests.qualification.scenarios.past_faults import READS_WITHOUT_STANDBY, REPETITIONS_WITHOUT_STANDBY
@@ -33,6 +34,7 @@ from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.traffic import Traffic
 
 _MOST_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
 _ENOUGH: Final = 3
 """One of them may turn out to change nothing, as what is remembered twice."""
 _CUT: Final = frozenset({"OUTCOME_UNKNOWN"})
@@ -79,17 +81,21 @@ class CommitsCut:
         commits = NextCommits(self._fate, None)
         with cluster.timeline.span(Lane.FAULT, self.name), commits.to(cluster):
             began = time.monotonic()
+            # What is sent again may have been done before.
+            known = [{call.key for call in one.recorder.calls_so_far()} for one in self._traffic.tenancies]
             with suppress(WaitTimeoutError):
-                await wait_until_async(lambda: self._in_doubt(began) >= _ENOUGH, _MOST_SECONDS)
+                await wait_until_async(
+                    lambda: self._in_doubt(began, known) >= _ENOUGH, _MOST_SECONDS, interval=_LOOK_SECONDS
+                )
         return commits.struck
 
-    def _in_doubt(self, since: float) -> int:
-        """The commands that were sent first since then: what is repeated may have been done before."""
+    def _in_doubt(self, since: float, known: Sequence[Set[Key]]) -> int:
+        """How many commands that are not known yet were sent first since then, and are in doubt."""
         count = 0
-        for history in self._traffic.histories:
-            attempts = by_command(history.calls)
-            doubts = in_doubt(history.calls, {}, [(since, math.inf)], reasons=_CUT, begun=True)
-            count += sum(attempts[key][0].began >= since for key in {doubt.call.key for doubt in doubts})
+        for history, before in zip(self._traffic.histories, known, strict=True):
+            recent = itertools.takewhile(lambda call: call.ended >= since, reversed(history.calls))
+            doubts = in_doubt(recent, {}, [(since, math.inf)], reasons=_CUT, within=True)
+            count += len({doubt.call.key for doubt in doubts} - before)
         return count
 
 
@@ -131,9 +137,9 @@ def _settled(stage: Stage, traffic: Traffic) -> None:
         spans = spans_of(stage, traffic, {fault.name})
         doubts = []
         for tenancy in traffic.tenancies:
-            found = in_doubt(tenancy.history.calls, tenancy.committed, spans, reasons=_CUT, begun=True)
-            problems += unsettled(found, tenancy.history.calls, tenancy.committed)
-            doubts += found
+            calls, committed = tenancy.history.calls, tenancy.committed
+            problems += unsettled(in_doubt(calls, committed, spans), calls, committed)
+            doubts += in_doubt(calls, committed, spans, reasons=_CUT, within=True)
         problems += [f"{fault.name}: {problem}" for problem in one_sided(doubts, applied=applied)]
         left += len(doubts)
         stage.result.figures[f"attempts_in_doubt: {fault.name}"] = len(doubts)

@@ -3,7 +3,8 @@
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from tests.processes.polling import WaitTimeoutError
 from tests.processes.proxy import Fate, Way, always
 from tests.qualification.recorder.history import Call, History, Outcome, Write
 from tests.qualification.report.timeline import Lane, Timeline
+from tests.qualification.scenarios import repeated_restart
 from tests.qualification.scenarios.repeated_restart import EveryServerKilledAmidCommits
 
 COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
@@ -54,34 +56,44 @@ class _Server:
 
 
 class _Callers:
-    """Three that ask for something now, and learn `outcomes` of it when the servers have been killed."""
+    """They ask for something now, and learn `outcomes` of it when the servers have been killed. `applied`: whether it
+    had been done. `again`: the first of them had asked for it before."""
 
-    def __init__(self, *outcomes: Outcome) -> None:
+    def __init__(self, *outcomes: Outcome, applied: bool = True, again: bool = False) -> None:
         self.history = History()
         self.histories = [self.history]
-        self.tenancies = [SimpleNamespace(recorder=self)]
+        self.tenancies = [SimpleNamespace(recorder=self, history=self.history, committed={})]
         self._outcomes = outcomes
-        self._killed = 0
+        self._applied = applied
+        self._round = 0
+        self.are_asking = True
+        if again:
+            self.history.add(replace(self._call(0), outcome=Outcome.OK, ended=0.0))
 
     @property
     def under_way(self) -> list[Call]:
-        calls = [self._call(number) for number in range(len(self._outcomes))]
-        return calls if self._killed == 0 else []
+        return [self._call(number) for number in range(len(self._outcomes))] if self.are_asking else []
 
     def killed(self) -> None:
-        self._killed += 1
+        self.are_asking = False
         for number, outcome in enumerate(self._outcomes):
-            self.history.add(replace(self._call(number), outcome=outcome, ended=time.monotonic() + 1))
+            call = replace(self._call(number), outcome=outcome, ended=time.monotonic() + 1)
+            self.history.add(call)
+            if self._applied:
+                self.tenancies[0].committed[call.key] = call.wall + 1
+
+    def ask_again(self) -> None:
+        self.are_asking = True
+        self._round += 1
 
     def _call(self, number: int) -> Call:
-        began = time.monotonic() - 1
         return Call(
             method="ReviseMemory",
-            request_id=f"{self._killed}-{number}",
-            began=began,
+            request_id=f"{self._round}-{number}",
+            began=time.monotonic() - 60,
             ended=math.inf,
             outcome=Outcome.UNKNOWN,
-            wall=began,
+            wall=1_000.0,
             writes=(Write(),),
         )
 
@@ -90,7 +102,7 @@ def _cluster(callers: _Callers, *, healthy: bool = True) -> Any:
     async def wait_healthy(timeout: float) -> None:
         if not healthy:
             raise WaitTimeoutError("not healthy")
-        callers._killed = 0
+        callers.ask_again()
 
     line, servers = _Line(), [_Server(callers.killed), _Server(lambda: None)]
     line.servers = servers
@@ -102,10 +114,23 @@ def _cluster(callers: _Callers, *, healthy: bool = True) -> Any:
     )
 
 
-async def _inject(cluster: Any, callers: _Callers) -> int:
-    fault = EveryServerKilledAmidCommits(cast(Any, callers))
+@contextmanager
+def _at_rest() -> Iterator[None]:
+    yield
+
+
+async def _inject(cluster: Any, callers: Any) -> int:
+    callers.at_rest = _at_rest
+    stage = SimpleNamespace(cluster=cluster, result=SimpleNamespace(caveats=[]))
+    fault = EveryServerKilledAmidCommits(cast(Any, stage), callers)
     assert fault.available(cluster)
     return await fault.inject(cluster, random.Random(1))
+
+
+@pytest.fixture(autouse=True)
+def _told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is told later in a history that is made up."""
+    monkeypatch.setattr(repeated_restart, "_TOLD_SECONDS", 0.0)
 
 
 async def test_all_servers_are_killed_before_their_commits_arrive_and_run_again():
@@ -120,13 +145,21 @@ async def test_all_servers_are_killed_before_their_commits_arrive_and_run_again(
 
 async def test_it_is_done_again_until_enough_is_in_doubt():
     callers = _Callers(Outcome.UNKNOWN, Outcome.OK, Outcome.UNKNOWN)
-    cluster = _cluster(callers)
-    assert await _inject(cluster, callers) == 4
+    assert await _inject(_cluster(callers), callers) == 4
 
 
-@pytest.mark.parametrize("learned", [Outcome.OK, Outcome.REFUSED])
-async def test_it_ends_where_callers_learn_everything(learned: Outcome):
-    callers = _Callers(*[learned] * 3)
+async def test_it_is_done_again_where_the_first_was_no_first_attempt():
+    callers = _Callers(*[Outcome.UNKNOWN] * 3, again=True)
+    assert await _inject(_cluster(callers), callers) == 4
+
+
+@pytest.mark.parametrize(
+    ("outcome", "applied"),
+    [(Outcome.OK, True), (Outcome.REFUSED, True), (Outcome.UNKNOWN, False)],
+    ids=["callers learn that it was done", "callers learn that it was refused", "nothing had been done"],
+)
+async def test_it_ends_in_bounds_where(outcome: Outcome, applied: bool):
+    callers = _Callers(*[outcome] * 3, applied=applied)
     assert await _inject(_cluster(callers), callers) == 20
 
 
