@@ -212,3 +212,14 @@ def _tell(event: asyncio.Event, way: Way, needle: bytes, fate: Fate = Fate.PASS)
         return fate
 
     return rule
+
+
+@pytest.mark.parametrize("option", ["no_such_setting=secret", "work_mem=secret", "max_connections=50"])
+async def test_an_option_that_the_server_refuses_is_told_of_the_url_and_is_no_defect(
+    postgres_database: str, option: str
+):
+    with pytest.raises(DomainError, match="an option of the store's URL") as refusal:
+        async with _pool(f"{postgres_database}?{option}") as pool:
+            await _count_nodes(pool)
+    assert refusal.value.reason is Reason.DEPENDENCY_UNAVAILABLE
+    assert "secret" not in refusal.value.message

@@ -37,6 +37,11 @@ _WEIGHT_OF_SILENCE: Final = 2
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LAST_PAUSE_SECONDS: Final = 0.5
 _FAREWELL_SECONDS: Final = 1.0
+_OPTION_REFUSED: Final = (
+    asyncpg.UndefinedObjectError,
+    asyncpg.InvalidParameterValueError,
+    asyncpg.CantChangeRuntimeParamError,
+)
 _DEFAULT: Final = Host("", None)
 """The one that the driver connects to by default."""
 
@@ -113,8 +118,8 @@ class Connector:
 
         `options` are the driver's. Takes `connect_timeout_seconds` at most.
 
-        Raises: what the driver does; DEPENDENCY_UNAVAILABLE if no host is the primary, or all are known to be away;
-        NOT_SERVING after `close`.
+        Raises: what the driver does; DEPENDENCY_UNAVAILABLE if no host is the primary, all are known to be away, or an
+        option of the URL is refused; NOT_SERVING after `close`.
         """
         self._require_open()
         self.require_reachable()
@@ -170,6 +175,10 @@ class Connector:
             )
         except UnicodeError as error:  # of a name from the environment: those of a URL have been looked at
             raise OSError("a host's name cannot be looked up") from error
+        except _OPTION_REFUSED as error:  # what the driver does not know it sends to the server as a setting
+            raise dependency_unavailable(
+                "the database refuses an option of the store's URL: it has no such setting, or not with that value"
+            ) from error
         try:
             await talk(connection)
         except BaseException:
