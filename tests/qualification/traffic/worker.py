@@ -36,7 +36,6 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--scope", default="default")
     parser.add_argument("--name", required=True, help="of no other process that ever wrote to the namespace")
     parser.add_argument("--seed", required=True)
-    parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the journal")
     parser.add_argument("--kinds", nargs="+", choices=sorted(KINDS), default=[kind.__name__ for kind in EVERYTHING])
     parser.add_argument("--timeout", type=float, default=2.0, help="of an attempt, in seconds")
@@ -51,7 +50,7 @@ def bound(histories: Sequence[History]) -> dict[str, str]:
 
 
 async def work(options: argparse.Namespace) -> None:
-    """Do it until the time is over or SIGTERM says so."""
+    """Do it until SIGTERM says that it is enough."""
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     async with contextlib.AsyncExitStack() as stack:
@@ -80,8 +79,7 @@ async def work(options: argparse.Namespace) -> None:
         )
         stack.push_async_callback(tenancy.close)
         tenancy.start()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), options.seconds)
+        await stopping.wait()
         await tenancy.stop()
         # What stays in doubt the history of the service resolves.
         with contextlib.suppress(WaitTimeoutError):

@@ -22,12 +22,13 @@ from tests.qualification.traffic.traffic import EVERYTHING, PAUSE_SECONDS
 
 _ROOT = Path(__file__).resolve().parents[3]
 _SOURCE_ROOTS = (_ROOT, _ROOT / "clients" / "python" / "src")
-_END_SECONDS = 60.0
+_END_SECONDS = 180.0
+"""No promise, but the end of patience; a worker takes up to half a minute for what is in doubt."""
 
 
 class WorkerProcess:
-    """One worker, from `start` on for `seconds`. Its journal is `<name>.jsonl` in `folder`, its log `<name>.log` in
-    `logs`; `name` is its alone.
+    """One worker, from `start` until it is told to `stop`. Its journal is `<name>.jsonl` in `folder`, its log
+    `<name>.log` in `logs`; `name` is its alone.
 
     `address` may be the way to all servers or to one of them. `resume` are the journals of workers before it, whose
     sessions it goes on with.
@@ -44,7 +45,6 @@ class WorkerProcess:
         tenant: str,
         name: str,
         seed: int | str,
-        seconds: float,
         scope: str = "default",
         kinds: Sequence[type[Caller]] = EVERYTHING,
         timeout: float = 2.0,
@@ -67,7 +67,6 @@ class WorkerProcess:
             "--scope": [scope],
             "--name": [name],
             "--seed": [str(seed)],
-            "--seconds": [str(seconds)],
             "--out": [self.journal],
             "--timeout": [str(timeout)],
             "--pause": [str(pause)],
@@ -108,10 +107,10 @@ class WorkerProcess:
         if code != 0:
             raise RuntimeError(f"worker {self.name} ended with {code}:\n{child.log_tail()}")
 
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs, and after it was ended by this object."""
-        return None if self._child is None else self._child.exit_code
+    def check_running(self) -> None:
+        """Raises: RuntimeError with the end of its log, if it has ended by itself."""
+        if self._child is not None and self._child.exit_code is not None:
+            raise RuntimeError(f"worker {self.name} ended with {self._child.exit_code}:\n{self._child.log_tail()}")
 
     def history(self) -> History:
         """What it knows by now."""
