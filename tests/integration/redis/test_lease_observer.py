@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.processes.polling import wait_until_async
 from tests.processes.redis import RedisProcess
 from tests.processes.redis_binaries import system_redis
 from tests.qualification.checks import fencing, index
+from tests.qualification.checks.moments import receipt
 from tests.qualification.observers.leases import LeaseObserver
 from tests.qualification.report.timeline import Lane, Series, Timeline
 
@@ -83,6 +85,42 @@ async def test_what_is_done_by_no_script_is_a_gap(redis_server: RedisProcess, op
     assert f"{partition.name[:8]} at redis-1: the highest fence fell from 1 to 0" in fencing.fallen_fences(
         observer.of(partition.name)
     )
+
+
+async def test_what_is_published_while_nobody_watches_is_a_gap_in_one_history(
+    redis_server: RedisProcess, open_index: OpenIndex, partition, monkeypatch: pytest.MonkeyPatch
+):
+    opened = await open_index(redis_server.url)
+    lease = await grant(opened.leases, partition)
+    may_watch, connected = asyncio.Event(), LeaseObserver._connected
+    watching: list[asyncio.Task[None]] = []
+
+    async def watch(self: LeaseObserver, name: str, port: int) -> None:
+        await may_watch.wait()
+        watching.append(asyncio.create_task(connected(self, name, port)))
+        await asyncio.wait(watching[-1:])
+
+    monkeypatch.setattr(LeaseObserver, "_connected", watch)
+    may_watch.set()
+    manifests = [await publish(opened.index, partition, lease)]
+    async with LeaseObserver({"redis-1": redis_server.port}, Timeline()) as observer:
+        await wait_until_async(lambda: observer.of(partition.name), what="the first look")
+        may_watch.clear()
+        watching[-1].cancel()
+        await asyncio.wait(watching)
+        for _ in range(2):
+            manifests.append(await publish(opened.index, partition, lease, after=manifests[-1]))
+        may_watch.set()
+        await wait_until_async(lambda: len(observer.of(partition.name)) == 2, what="the next look")
+        watching[-1].cancel()
+        seen = observer.of(partition.name)
+    assert [(one.published.index_revision, one.follows) for one in seen if one.published] == [(1, False), (3, False)]
+    assert (len(observer.reigns), observer.missed) == (1, 0)
+    receipts = [
+        replace(receipt(1, one.index_revision, 1.0, digest=one.history_digest), partition=partition.name)
+        for one in manifests
+    ]
+    assert index.never_seen(seen, receipts) == []
 
 
 async def test_a_restart_and_a_promotion_begin_another_history(open_index: OpenIndex, partition, two_servers):

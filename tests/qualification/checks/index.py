@@ -138,12 +138,25 @@ def not_completed(orphans: Iterable[Orphan], receipts: Sequence[RecordedReceipt]
 
 
 def never_seen(seen: Iterable[PartitionSeen], receipts: Iterable[RecordedReceipt]) -> list[str]:
-    """Every receipt is of an index that was there. Only where nothing of the store was missed."""
-    there = {(one.partition, one.published.history_digest) for one in seen if one.published is not None}
+    """Every receipt is of an index that was there.
+
+    What was there while nobody looked is known by its index revision: it is between the one that had been seen last and
+    the one that was seen next.
+    """
+    there: set[tuple[str, str]] = set()
+    unseen: list[tuple[str, range]] = []
+    for history in by_reign(seen):
+        for before, one in zip([None, *history], history, strict=False):
+            if one.published is not None:
+                there.add((one.partition, one.published.history_digest))
+            if before is not None and not one.follows:
+                unseen.append((one.partition, range(_revision(before) + 1, _revision(one))))
     return [
         f"{receipt.partition[:8]}: the receipt of index revision {receipt.index_revision} is of no index that was seen"
         for receipt in receipts
-        if receipt.index_revision and (receipt.partition, receipt.history_digest) not in there
+        if receipt.index_revision
+        and (receipt.partition, receipt.history_digest) not in there
+        and not any(receipt.partition == name and receipt.index_revision in between for name, between in unseen)
     ]
 
 
@@ -232,6 +245,10 @@ def changed_vectors(before: Mapping[str, Vectors], after: Mapping[str, Vectors])
             found.append(f"{partition[:8]}: {len(lost)} vectors are gone")
         found += [f"{partition[:8]}: the vector of text {digest[:8]} is another" for digest in sorted(changed)]
     return found
+
+
+def _revision(one: PartitionSeen) -> int:
+    return 0 if one.published is None else one.published.index_revision
 
 
 def _name(one: PartitionSeen) -> str:

@@ -100,6 +100,21 @@ def test_an_index_that_nothing_on_record_is_of_is_found():
     ]
 
 
+def test_a_receipt_of_what_was_published_while_nobody_looked_is_of_an_index_that_was_there():
+    store = good()
+    receipts = receipts_of(_published(store))
+    third, fourth, fifth = (receipt(3, revision, 1.0) for revision in (3, 4, 5))
+    store.publish(3, revision=5, follows=False)
+    seen = replace(fifth, history_digest=_published(store)[-1].history_digest)
+    assert never_seen(store.seen, [*receipts, third, fourth, seen]) == []
+    name = f"{NAME}: the receipt of index revision"
+    for one in (fifth, receipt(3, 2, 1.0, digest="e" * 64), receipt(3, 6, 1.0)):
+        assert never_seen(store.seen, [one]) == [f"{name} {one.index_revision} is of no index that was seen"]
+    assert never_seen(store.seen, [replace(third, partition="b" * 64)]) != []
+    store.seen[-1] = replace(store.seen[-1], follows=True)
+    assert len(never_seen(store.seen, [third, fourth])) == 2
+
+
 def test_a_publication_whose_receipt_is_still_to_come_is_on_record_by_its_intent():
     store = good()
     assert store.published is not None
