@@ -10,8 +10,10 @@ from typing import Final
 from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.proxy import TcpProxy
 
-STRUCK_SECONDS: Final = 10.0
-"""How much longer than it is about a fault of a line may last, until it has struck something."""
+STRUCK_SECONDS: Final = 60.0
+"""How much longer than it is about a fault of a line may last, until it has struck something.
+
+It ends as soon as it has: this is for machines on which little is said."""
 
 
 def disturbed(lines: Iterable[TcpProxy]) -> int:

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.proxy import Fate, Way
 from tests.qualification.cluster.cluster import Cluster
-from tests.qualification.faults.lines import cut_again_and_again
+from tests.qualification.faults.lines import STRUCK_SECONDS, cut_again_and_again
 from tests.qualification.report.timeline import Lane
 
 _COMMIT: Final = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 """As the service says it after a write, in one simple query. Its driver ends what only reads with "COMMIT;"."""
-_MOST_SECONDS: Final = 10.0
+_ALL_SECONDS: Final = 10.0
+"""How long all of so many commits are awaited. It is about that long; for the first of them it goes on."""
 
 
 def _is_whole(cluster: Cluster) -> bool:
@@ -92,7 +94,8 @@ class ConnectionsCut:
 class CommitCut:
     """One to four commits of writes end their connections: before the server heard of them, or after, unanswered.
 
-    It takes as long as it takes until so many have been sent, and 10 s at most; silence lasts a little longer.
+    It takes as long as it takes until so many have been sent, and 10 s at most, unless none has been by then; silence
+    lasts a little longer.
     """
 
     def __init__(self, name: str, fate: Fate) -> None:
@@ -108,7 +111,9 @@ class CommitCut:
         with cluster.timeline.span(Lane.FAULT, self.name), commits.to(cluster):
             # Fewer than were to be strike as well; that none did is for the caller to see.
             with suppress(TimeoutError):
-                await asyncio.wait_for(commits.done.wait(), _MOST_SECONDS)
+                await asyncio.wait_for(commits.done.wait(), _ALL_SECONDS)
+            with suppress(WaitTimeoutError):
+                await wait_until_async(lambda: commits.struck > 0, STRUCK_SECONDS)
             await asyncio.sleep(silent_seconds)
         return commits.struck
 

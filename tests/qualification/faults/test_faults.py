@@ -2,23 +2,25 @@
 
 import asyncio
 import random
+import selectors
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
 import pytest
 
+from tests.processes import polling
 from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.lines import cut_again_and_again, until_disturbed
-from tests.qualification.faults.postgres import NextCommits
+from tests.qualification.faults.postgres import COMMIT_UNHEARD, NextCommits
 from tests.qualification.faults.processes import ServerDrained
 from tests.qualification.faults.redis import PromotionWithLoss
 from tests.qualification.faults.registry import ALL, POSTGRES, PROCESSES, REDIS, WIRE
-from tests.qualification.faults.wire import PLACES, every_bytes
+from tests.qualification.faults.wire import PLACES, CutAfterBytes, Place, every_bytes
 from tests.qualification.report.timeline import Timeline
 from tests.qualification.scenarios.endurance import struck_nothing
 
@@ -86,6 +88,31 @@ async def test_nothing_is_struck_on_a_line_on_which_nobody_speaks():
         assert await cut_again_and_again([line], [0.0, 0.0], within=0.0) == 0
 
 
+def test_bytes_are_awaited_on_a_line_on_which_little_is_said(hours: "_Hours"):
+    line = TcpProxy(0)
+    fault = CutAfterBytes(Place("line", lambda cluster, rng: [line]))
+    struck = [hours.run(fault.inject(_cluster(), random.Random(seed)), _talk(line, bytes(500))) for seed in range(20)]
+    assert 0 not in struck
+
+
+def test_the_first_commit_is_awaited_for_longer_than_all_of_them(hours: "_Hours"):
+    line = TcpProxy(0)
+    cluster = _cluster(postgres=SimpleNamespace(nodes=[SimpleNamespace(proxy=line)]))
+    four = random.Random(1)
+    assert random.Random(1).randint(1, 4) > 1
+    assert hours.run(COMMIT_UNHEARD.inject(cluster, four), _talk(line, COMMIT, every=30.0)) == 1
+    assert hours.loop.time() < 60.0, "it ends with the first"
+
+
+def test_a_promotion_waits_for_something_to_lose_but_not_until_replicas_connect_anew(hours: "_Hours"):
+    redis = _Redis(changes=lambda: 3 if hours.loop.time() > 30.0 else 0)
+    assert hours.run(PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0))) == 3
+    redis = _Redis(changes=lambda: 7)
+    began = hours.loop.time()
+    assert hours.run(PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0))) == 0
+    assert hours.loop.time() - began < 50.0
+
+
 async def test_a_server_whose_drain_does_not_end_runs_again_and_that_is_an_error():
     server = _DrainsForEver()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -94,7 +121,7 @@ async def test_a_server_whose_drain_does_not_end_runs_again_and_that_is_an_error
 
 
 async def test_a_promotion_strikes_as_many_changes_as_it_loses():
-    redis = _Redis(changes=[7, 7, 10])
+    redis = _Redis(changes=iter([7, 7, 10]).__next__)
     assert await PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0)) == 3
     assert redis.rejoined
 
@@ -115,16 +142,13 @@ class _DrainsForEver:
 
 
 class _Redis:
-    """A group whose primary has had so many changes at one look after the other."""
+    """A group whose primary has had so many changes when it is looked at."""
 
     name = "redis-1"
 
-    def __init__(self, changes: list[int]) -> None:
-        self._changes = changes
+    def __init__(self, changes: Callable[[], int]) -> None:
+        self.changes = changes
         self.rejoined = False
-
-    def changes(self) -> int:
-        return self._changes.pop(0)
 
     async def find_primary(self) -> Self:
         return self
@@ -135,6 +159,59 @@ class _Redis:
 
     async def rejoin(self, node: Self) -> None:
         self.rejoined = node is self
+
+
+class _AtOnce(selectors.DefaultSelector):
+    """Whoever waits for nothing but time has waited."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            return super().select(None)
+        ready = super().select(0)
+        if not ready:
+            self.now += timeout
+        return ready
+
+
+class _Hours:
+    """An event loop whose hours pass at once. Nothing in it may wait for a thread and for time together."""
+
+    def __init__(self) -> None:
+        self._selector = _AtOnce()
+        self.loop = asyncio.SelectorEventLoop(self._selector)
+        self.loop.time = lambda: self._selector.now  # type: ignore[method-assign]
+
+    def run(self, injecting: Coroutine[Any, Any, int], beside: Coroutine[Any, Any, None] | None = None) -> int:
+        """How often it strikes, while something else goes on."""
+
+        async def both() -> int:
+            other = None if beside is None else asyncio.create_task(beside)
+            try:
+                return await injecting
+            finally:
+                if other is not None:
+                    other.cancel()
+
+        return self.loop.run_until_complete(both())
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Hours]:
+    hours = _Hours()
+    monkeypatch.setattr(polling, "time", SimpleNamespace(monotonic=hours.loop.time))
+    yield hours
+    hours.loop.run_until_complete(hours.loop.shutdown_default_executor())
+    hours.loop.close()
+
+
+async def _talk(line: TcpProxy, said: bytes, every: float = 1.0) -> None:
+    """Say it both ways again and again, on connections that are made up."""
+    while True:
+        await asyncio.sleep(every)
+        for way in Way:
+            line.struck += line.rule(way, said) is not Fate.PASS
 
 
 def _cluster(**parts: Any) -> Cluster:
