@@ -91,6 +91,7 @@ class DriftAndCache:
         stage.found("every record is in its namespace's partition", course.keys, course.misplaced)
         stage.found("only new texts are embedded", len(course.paid), paid_twice(course.paid))
         stage.result.figures["questions_asked"] = course.asked
+        stage.result.figures["questions_asked_again"] = course.meanings.asked_again.total()
         stage.result.figures["texts_embedded"] = sum(given for _, _, given in course.paid)
 
     async def _drift(self, course: _Course) -> None:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from durable_memory_client import Citation, MemoryNamespace, MemorySession, RecallMode, RefreshReceipt
+from durable_memory_client import (
+    Citation,
+    DegradationReason,
+    MemoryNamespace,
+    MemorySession,
+    Recall,
+    RecallMode,
+    RefreshReceipt,
+)
 from durable_memory_client.errors import (
     DependencyUnavailableError,
     LeaseFencedError,
     LeaseHeldError,
     MemoryUnavailableError,
     NotServingError,
+    SemanticUnavailableError,
 )
 from tests.processes.polling import wait_until_async
 from tests.qualification.faults.fault import Fault
@@ -21,6 +33,9 @@ from tests.qualification.scenarios.stage import Stage
 
 REFRESH_SECONDS = 300.0
 HEALTHY_SECONDS = 180.0
+_QUESTION_SECONDS = 60.0
+_PATIENT_SECONDS = 180.0
+_PAUSE_SECONDS = 0.5
 _PASSING = (
     DependencyUnavailableError,
     LeaseFencedError,
@@ -28,6 +43,8 @@ _PASSING = (
     MemoryUnavailableError,
     NotServingError,
 )
+_TOO_SLOW = frozenset({DegradationReason.DEADLINE.name, DegradationReason.PROVIDER_FAILED.name})
+"""What a recall says that took too long to understand its question; a provider that was too slow is left alone then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,8 @@ class Meanings:
     memory: MemoryNamespace
     tally: Tally
     numbers: Sequence[int] = range(len(PAIRS))
+    asked_again: Counter[str] = field(default_factory=Counter)
+    """How often a question had not been understood, by the reason."""
 
     @property
     def right(self) -> Mapping[str, str]:
@@ -54,12 +73,34 @@ class Meanings:
     async def ask(
         self, session: MemorySession, mode: RecallMode | None = None, numbers: Iterable[int] | None = None
     ) -> dict[str, list[str]]:
-        """What each question finds by meaning, best first."""
+        """What each question finds by meaning, best first.
+
+        One that took too long to be understood is asked again, in bounds: how soon is not what is judged. One that
+        never is finds nothing by meaning in AUTO. Raises: SemanticUnavailableError in the explicit modes.
+        """
         answers = {}
+        ends_at = time.monotonic() + _PATIENT_SECONDS
         for number in self.numbers if numbers is None else numbers:
-            recall = await self.tally.of("ActiveRecall", session.recall(PAIRS[number][1], mode=mode))
+            recall = await self._understood(session, PAIRS[number][1], mode, ends_at)
             answers[f"q{number}"] = [hit.node_id for hit in recall if hit.semantic is not None]
         return answers
+
+    async def _understood(
+        self, session: MemorySession, question: str, mode: RecallMode | None, ends_at: float
+    ) -> Recall:
+        while True:
+            recalling = session.recall(question, mode=mode, timeout=_QUESTION_SECONDS)
+            try:
+                recall = await self.tally.of("ActiveRecall", recalling)
+                reason = "" if recall.degradation is None else recall.degradation.reason.name
+                if reason not in _TOO_SLOW or time.monotonic() >= ends_at:
+                    return recall
+            except SemanticUnavailableError as error:
+                reason = error.metadata.get("cause", "")
+                if reason not in _TOO_SLOW or time.monotonic() >= ends_at:
+                    raise
+            self.asked_again[reason] += 1
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def node_id(number: int) -> str:
