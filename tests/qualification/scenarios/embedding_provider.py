@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from durable_memory_client import MemoryNamespace, MemorySession, RecallMode
@@ -44,17 +45,7 @@ class EmbeddingProvider:
             )
             result.figures["questions"] = len(meanings.right)
 
-            with stage.timeline.span(Lane.FAULT, EmbeddingKilled.name, key="embedding"):
-                await cluster.embedding.kill9()
-                result.faults[EmbeddingKilled.name] += 1
-                away = await meanings.ask(session, RecallMode.AUTO)
-                await cluster.embedding.start()
-            known = {question: answer[0] for question, answer in before.items() if answer}
-            stage.found(
-                "with the provider away questions that were asked before are answered as before",
-                len(away),
-                lost(away, known, "provider away"),
-            )
+            await ask_while_away(stage, meanings, session, before)
             await inflict(stage, EveryServerKilled())
             await _identify(stage, client, session, seen, "after restarts")
             after, again = await _timed(stage, meanings, session)
@@ -65,8 +56,36 @@ class EmbeddingProvider:
             measured = distribution(values, unit)
             if measured is not None:
                 result.distributions[name] = measured
+        result.figures["questions_asked_again"] = meanings.asked_again.total()
         stage.found("tokens are counted", len(tokens), [] if sum(tokens) else ["no call said what it cost"])
         result.caveats.append("One model on this machine's processor; latencies of a remote provider are its own.")
+
+
+async def ask_while_away(
+    stage: Stage, meanings: Meanings, session: MemorySession, before: Mapping[str, list[str]]
+) -> None:
+    """Kill the provider, ask each server what it was asked before, and start it again.
+
+    Each server remembers its own vectors of questions. Which of them the front door chose before, and would choose now,
+    is chance: each is asked everything by a line of its own, with the provider there first.
+    """
+    cluster = stage.cluster
+    sessions = {}
+    for server, wire in zip(cluster.servers, cluster.wires, strict=True):
+        direct = cluster.client(f"{stage.prefix}provider", address=f"127.0.0.1:{wire.port}")
+        sessions[server.name] = await direct.resume_session(session.session_id, session.info.binding)
+        await meanings.ask(sessions[server.name], RecallMode.SEMANTIC)
+    known = {question: answer[0] for question, answer in before.items() if answer}
+    asked, problems = 0, []
+    with stage.timeline.span(Lane.FAULT, EmbeddingKilled.name, key="embedding"):
+        await cluster.embedding.kill9()
+        stage.result.faults[EmbeddingKilled.name] += 1
+        for name, direct_session in sessions.items():
+            away = await meanings.ask(direct_session, RecallMode.AUTO)
+            asked += len(away)
+            problems += lost(away, known, f"provider away, {name}")
+        await cluster.embedding.start()
+    stage.found("with the provider away questions that were asked before are answered as before", asked, problems)
 
 
 async def _identify(
