@@ -51,7 +51,8 @@ from tests.processes.polling import wait_until
 
 pytestmark = pytest.mark.usefixtures("each_call_once")
 
-CALL_SECONDS = 3.0
+CALL_SECONDS = 10.0
+"""Of a provider that says nothing; one that answers does so sooner."""
 CALLER_SECONDS = 15.0
 """Of one who waits for a recall: no provider is waited for to the end of that."""
 

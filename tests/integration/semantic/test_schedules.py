@@ -64,7 +64,8 @@ def test_a_change_is_indexed_by_the_other_server_when_the_one_that_is_at_it_is_k
 
 
 def test_runs_never_overlap_and_ticks_that_were_missed_are_skipped(deployment: Deployment, scope: str):
-    replicas = [deployment.start(), deployment.start()]
+    # The provider is silent for as long as it takes until the lease was asked for often enough.
+    replicas = [deployment.start(embedding_call_timeout_seconds=600) for _ in range(2)]
     one, other = (replica.at(scope) for replica in replicas)
     provider = deployment.provider
     assistant(one)
