@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 SEMANTIC_AWAY = frozenset({"SEMANTIC_UNAVAILABLE"})
 """Why an explicit mode may fail while the index is away. AUTO and LEXICAL have no reason to."""
-
-_MOST_LATE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,29 +27,29 @@ class Probe:
         return not self.reason and not self.degradation and self.used in ("HYBRID", "SEMANTIC")
 
 
-def unanswered(
-    probes: Iterable[Probe], *, modes: Collection[str], usual_seconds: float, longest_seconds: float
-) -> list[str]:
-    """In these modes every recall is answered, and in time, whatever has become of the index.
-
-    Of all in a mode, 99 of 100 are answered within `usual_seconds`; a machine may be busy with something else once.
-    """
+def unanswered(probes: Iterable[Probe], *, modes: Collection[str], patience_seconds: float) -> list[str]:
+    """In these modes every recall is answered, whatever has become of the index; what takes longer than that hangs."""
     found = []
-    by_mode: dict[str, list[float]] = {}
     for probe in probes:
         if probe.mode not in modes:
             continue
         took = probe.ended - probe.began
-        by_mode.setdefault(probe.mode, []).append(took)
         if probe.reason:
             found.append(f"a {probe.mode} recall at {probe.began:.3f} was refused: {probe.reason}")
-        elif took > longest_seconds:
+        elif took > patience_seconds:
             found.append(f"a {probe.mode} recall at {probe.began:.3f} took {took:.2f} s")
-    for mode, times in by_mode.items():
-        late = sum(took > usual_seconds for took in times)
-        if late > math.floor(len(times) * _MOST_LATE):
-            found.append(f"{late} of {len(times)} {mode} recalls took more than {usual_seconds:g} s")
     return found
+
+
+def seconds_taken(probes: Iterable[Probe], mode: str) -> list[float]:
+    """How long the recalls of a mode took that were answered."""
+    return [probe.ended - probe.began for probe in probes if probe.mode == mode and not probe.reason]
+
+
+def unsaid(probes: Sequence[Probe], reason: str) -> list[str]:
+    """At least one recall gave this for why it went without vectors."""
+    said = reasons(probes)
+    return [] if said.get(reason) else [f"no recall said {reason}; they said {said}"]
 
 
 def wrongly_refused(probes: Iterable[Probe], allowed: Collection[str] = SEMANTIC_AWAY) -> list[str]:

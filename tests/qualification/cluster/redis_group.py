@@ -23,6 +23,10 @@ from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 
 MASTER = "durable-memory"
 
+REPLICAS_WAIT_SECONDS = 1_000
+"""For a primary that says nothing. A promotion that is to lose something takes as long as it takes to lose it, and a
+replica that connects anew meanwhile would get it."""
+
 _CALL_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
 
@@ -40,7 +44,11 @@ class RedisNode(RedisProcess):
 
     def prepare(self, primary: RedisNode | None) -> None:
         """Before the first start: announce the proxy, which is open, and be the replica of another one."""
-        self._settings |= {"replica-announce-ip": "127.0.0.1", "replica-announce-port": str(self.proxy.port)}
+        self._settings |= {
+            "replica-announce-ip": "127.0.0.1",
+            "replica-announce-port": str(self.proxy.port),
+            "repl-timeout": str(REPLICAS_WAIT_SECONDS),
+        }
         if primary is not None:
             self.keep_setting("replicaof", f"127.0.0.1 {primary.proxy.port}")
 
@@ -172,11 +180,16 @@ class RedisGroup:
         """A promotion that loses what the primary acknowledges while `during` runs.
 
         The replicas get nothing meanwhile, and nobody is told. Then the primary is killed. Return it, not running,
-        when the sentinels have promoted a replica: start it, and it loses those writes too.
+        when the sentinels have promoted a replica: start it, and it loses those writes too. Raises what `during` does;
+        then nothing is lost.
         """
         primary = await self.find_primary()
         primary.proxy.swallow(await asyncio.to_thread(_ports_of_replicas, primary))
-        await during()
+        try:
+            await during()
+        except BaseException:
+            primary.proxy.mend()
+            raise
         await in_thread_to_the_end(primary.kill9)
         await self.wait_promoted(away_from=primary)
         return primary

@@ -10,10 +10,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
-from durable_memory_client import IndexStatus, RecallMode
-from tests.processes.polling import wait_until_async
+from durable_memory_client import IndexState, IndexStatus, RecallMode
+from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.proxy import Fate, Way, always
 from tests.qualification.checks import fencing, index, partitions, probes
 from tests.qualification.checks.availability import by_fault
@@ -31,12 +32,21 @@ from tests.qualification.faults.redis import (
 from tests.qualification.observers.leases import LeaseObserver
 from tests.qualification.observers.receipts import Record, Repository, namespace_key
 from tests.qualification.observers.stored_keys import stored_keys
+from tests.qualification.report.results import distribution
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.endurance import inject_all, judge, judged_all_the_same, spans_of
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace, passages
 from tests.qualification.scenarios.past_faults import LOST_INDEX_AND_SLOW_PROVIDER
 from tests.qualification.scenarios.recall_probe import PATIENCE_SECONDS, RecallProbe
-from tests.qualification.scenarios.redis_losses import AmidRefresh, OnRecord, PublicationLost, Witnessed, never_amid
+from tests.qualification.scenarios.redis_losses import (
+    AmidRefresh,
+    OnRecord,
+    PublicationLost,
+    Witnessed,
+    never_amid,
+    refreshed,
+    status_of,
+)
 from tests.qualification.scenarios.stage import Stage
 from tests.qualification.traffic.callers import Rememberer, Reviser
 from tests.qualification.traffic.readers import Admitter, Recaller
@@ -45,7 +55,7 @@ from tests.qualification.traffic.wording import SHARED_WORD
 
 _ALWAYS_ANSWERED: Final = frozenset({"AUTO", "LEXICAL"})
 _USUAL_RECALL_SECONDS: Final = 3.5
-"""AUTO waits 2 s for vectors before it goes without them; the rest is for a busy machine."""
+"""AUTO waits 2 s for vectors before it goes without them. How many take longer than this is told, and not judged."""
 
 _CALLERS: Final = (Rememberer, Reviser, Recaller, Recaller, Admitter)
 _PAUSE_SECONDS: Final = 0.6
@@ -99,7 +109,7 @@ class RedisFailover:
             places = [place, *(await _places(stage, tenants))]
             stage.found("primaries fail while refreshes run", sum(amid.values()), never_amid(amid))
             _judge_losses(stage, losing)
-            await _rebuilt(stage, places)
+            await _rebuilt(stage, places, unattended)
             await _conclude(stage, observer, record, [*places, unattended])
         _judge_probes(stage, place, probe.probes, spans)
         stage.result.caveats.append(
@@ -120,9 +130,10 @@ def _judge_losses(stage: Stage, losing: PublicationLost) -> None:
     stage.found("an index that lost a publication is built again", len(losing.rebuilt), behind)
 
 
-async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
+async def _rebuilt(stage: Stage, attended: Sequence[IndexedPlace], unattended: IndexedPlace) -> None:
     """Everything is lost when nobody writes: what comes back is what was there, and no text is sent anywhere."""
-    cluster, proxy = stage.cluster, stage.cluster.embedding.proxy
+    cluster, proxy, places = stage.cluster, stage.cluster.embedding.proxy, [*attended, unattended]
+    await refreshed(unattended)  # what the faults before took from it is nobody else's to bring back
     before_status = [await place.caught_up(_CAUGHT_UP_SECONDS) for place in places]
     stage.found("the index catches up with what was written meanwhile", len(places), _behind(places, before_status))
     before = await _vectors(cluster)
@@ -139,25 +150,22 @@ async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     proxy.rule = count
     try:
         with stage.timeline.span(Lane.FAULT, "restart of Redis without data, nobody writes"):
-            async with RecallProbe(places[0]) as probe:
+            async with RecallProbe(attended[0]) as probe:
                 await cluster.redis.restart_empty_everywhere()
                 stage.result.faults["restart of Redis without data, nobody writes"] += 1
                 began = time.monotonic()
                 # What nobody asks for is nobody's loss: it is found lost when it is asked for.
-                await asyncio.gather(*(_found_again(place) for place in places))
+                await asyncio.gather(*(_found_again(place) for place in attended))
                 stage.result.figures["seconds_to_hybrid_after_all_was_lost"] = round(time.monotonic() - began, 2)
+            for reason, times in probes.reasons(probe.probes).items():
+                stage.result.figures[f"recalls_without_vectors_when_all_was_lost: {reason}"] = times
+            await judge_detection(stage, unattended)
         after_status = [await place.caught_up() for place in places]
     finally:
         proxy.rule = always
     after = await _vectors(cluster)
     own = {place.partition for place in places}
     receipts = [one for one in (await _read(cluster, places)).receipts if (one.partition, one.position) not in known]
-    said = probes.reasons(probe.probes)
-    stage.found(
-        "regress is detected",
-        len(probe.probes),
-        [] if said.get(_REGRESSED) else [f"no recall said {_REGRESSED} when all was lost; they said {said}"],
-    )
     stage.found("a rebuild costs nothing", len(receipts), index.paid_rebuilds(receipts, sent))
     stage.found(
         "vectors are the same, bit for bit",
@@ -167,6 +175,28 @@ async def _rebuilt(stage: Stage, places: Sequence[IndexedPlace]) -> None:
     generations = [[one.generation.authority_digest for one in statuses] for statuses in (before_status, after_status)]
     stage.found("the generation is the same", len(generations), index.changed_identity(map(set, generations)))
     stage.found("the index catches up with what was lost", len(places), _behind(places, after_status))
+
+
+async def judge_detection(stage: Stage, unattended: IndexedPlace) -> None:
+    """Of an index that is lost: what recalls and its status call it, for as long as nobody builds it again. Then do.
+
+    Elsewhere whoever finds it lost builds it again at once, and there may be no recall in between.
+    """
+    async with RecallProbe(unattended, [RecallMode.AUTO]) as probe:
+        with suppress(WaitTimeoutError):
+            await wait_until_async(
+                lambda: not probes.unsaid(probe.probes, _REGRESSED), _BACK_SECONDS, what=f"a recall says {_REGRESSED}"
+            )
+    called = (await status_of(unattended)).state.name
+    other = [] if called == IndexState.REGRESSED.name else [f"the index was called {called} when all was lost"]
+    stage.found("regress is detected", len(probe.probes), [*probes.unsaid(probe.probes, _REGRESSED), *other])
+    wrong = probes.wrongly_answered(probe.probes, "node-0", _own(unattended))
+    stage.found("recall from a lost index finds what it was asked for", len(probe.probes), wrong)
+    await refreshed(unattended)
+
+
+def _own(place: IndexedPlace) -> set[str]:
+    return {f"node-{number}" for number in range(len(place.remembered))}
 
 
 async def _words(place: IndexedPlace) -> list[bytes]:
@@ -244,13 +274,11 @@ def _amid(spans: Sequence[Span], began: float, ended: float) -> bool:
 
 
 def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Probe], spans: Sequence[Span]) -> None:
-    own = {f"node-{number}" for number in range(len(place.remembered))}
+    own = _own(place)
     stage.found(
         "recall goes on, by words if need be",
         len(asked),
-        probes.unanswered(
-            asked, modes=_ALWAYS_ANSWERED, usual_seconds=_USUAL_RECALL_SECONDS, longest_seconds=PATIENCE_SECONDS
-        ),
+        probes.unanswered(asked, modes=_ALWAYS_ANSWERED, patience_seconds=PATIENCE_SECONDS),
     )
     stage.found("recall says why it goes without vectors", len(asked), probes.wrongly_refused(asked))
     stage.found("recall finds what it was asked for", len(asked), probes.wrongly_answered(asked, "node-0", own))
@@ -266,6 +294,13 @@ def _judge_probes(stage: Stage, place: IndexedPlace, asked: Sequence[probes.Prob
     ):
         for label, gaps in by_fault(successes, faults, after=_AFTER_SECONDS, until=ended).items():
             figures[f"worst_seconds_without_{what}: {label}"] = round(max(gaps), 2)
+    for mode in sorted(_ALWAYS_ANSWERED):
+        took = probes.seconds_taken(asked, mode)
+        figures[f"recalls_that_took_more_than_{_USUAL_RECALL_SECONDS:g}_s: {mode}"] = sum(
+            one > _USUAL_RECALL_SECONDS for one in took
+        )
+        if (distributed := distribution(took, "seconds")) is not None:
+            stage.result.distributions[f"probing_recalls: {mode}"] = distributed
     for reason, count in probes.reasons(asked).items():
         figures[f"recalls_without_vectors: {reason}"] = count
 
