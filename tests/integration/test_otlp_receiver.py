@@ -16,6 +16,7 @@ from tests.processes.server import ServerProcess
 
 _CALLS = "rpc.server.call.duration"
 _REMEMBER = "durablememory.v1.MemoryService/Remember"
+_PLENTY = 1 << 40
 
 
 @pytest.fixture
@@ -58,6 +59,42 @@ async def test_what_has_come_in_is_in_the_file_while_more_comes(receiver: OtlpRe
     receiver.take_traces(request)
 
     assert receiver.raw_path.read_bytes() == request.SerializeToString()
+
+
+async def test_however_much_comes_in_is_kept():
+    """It goes where it takes no room."""
+    much = ExportTraceServiceRequest(resource_spans=[ResourceSpans(schema_url="x" * 64_000_000)])
+    async with OtlpReceiver(Path("/dev/null"), free_bytes=lambda folder: _PLENTY) as receiver:
+        for _ in range(6):
+            receiver.take_traces(much)
+
+        assert receiver.raw_bytes_lost == 0
+
+
+async def test_what_would_leave_the_disk_no_room_is_counted_as_lost(tmp_path: Path):
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(schema_url="of-this-test")])
+    size, raw, asked = request.ByteSize(), tmp_path / "otlp.bin", set()
+
+    def free_bytes(folder: Path) -> int:
+        """Almost enough for two messages and a copy of them."""
+        asked.add(folder)
+        return (1 << 30) + 4 * size - 1 - raw.stat().st_size
+
+    async with OtlpReceiver(raw, free_bytes=free_bytes) as receiver:
+        for _ in range(3):
+            receiver.take_traces(request)
+
+        assert raw.stat().st_size == size
+        assert receiver.raw_bytes_lost == 2 * size
+        assert asked == {tmp_path}
+
+
+async def test_what_the_disk_does_not_take_is_counted_as_lost():
+    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(schema_url="of-this-test")])
+    async with OtlpReceiver(Path("/dev/full"), free_bytes=lambda folder: _PLENTY) as receiver:
+        receiver.take_traces(request)
+
+        assert receiver.raw_bytes_lost == request.ByteSize()
 
 
 async def _remember(server: ServerProcess, count: int) -> None:

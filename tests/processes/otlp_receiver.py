@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,9 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 _KEPT_PER_METRIC: Final = 50_000
 _KEPT_SPANS: Final = 50_000
-_KEPT_BYTES: Final = 256 * 1024 * 1024
+_SPARED_BYTES: Final = 1 << 30
+"""Of the disk: for what else is written there, by those who send and by those whom they call."""
+
 _NANOS: Final = 1e-9
 
 Attributes = Mapping[str, str | int | float | bool]
@@ -67,15 +70,21 @@ class Span:
     attributes: Attributes
 
 
+def _free_bytes(path: Path) -> int:
+    return shutil.disk_usage(path).free
+
+
 class OtlpReceiver:
     """Listens for traces and metrics, with gRPC, on the loop that it is started on. Give `endpoint` to those who send.
 
     Keeps the newest of everything: so many values of each metric, and so many spans. Every message goes into `raw_path`
-    as it came, until that is large; `raw_bytes_lost` says how much did not.
+    as it came, however many there are, for as long as the disk has room for it and for a copy of the file, and
+    `_SPARED_BYTES` more; `raw_bytes_lost` says how much did not. `free_bytes` tells how much room a folder's disk has.
     """
 
-    def __init__(self, raw_path: Path) -> None:
+    def __init__(self, raw_path: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> None:
         self.raw_path = raw_path
+        self._free_bytes = free_bytes
         self.raw_bytes_lost = 0
         self.port = 0
         self._raw_size = 0
@@ -197,12 +206,20 @@ class OtlpReceiver:
         )
 
     def _keep(self, message: bytes) -> float:
-        if self._raw_size + len(message) <= _KEPT_BYTES:
-            self._raw_size += len(message)
-            self._raw.write(message)
-        else:
-            self.raw_bytes_lost += len(message)
+        written = self._write(message)
+        self._raw_size += written
+        self.raw_bytes_lost += len(message) - written
         return time.monotonic()
+
+    def _write(self, message: bytes) -> int:
+        """How many bytes of it the disk took."""
+        # Looked at each time, which costs microseconds: the disk is not this file's alone.
+        if self._free_bytes(self.raw_path.parent) < self._raw_size + 2 * len(message) + _SPARED_BYTES:
+            return 0
+        try:
+            return self._raw.write(message)
+        except OSError:
+            return 0  # a quota, or somebody was faster
 
 
 class _Traces(trace_service_pb2_grpc.TraceServiceServicer):

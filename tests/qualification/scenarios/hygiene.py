@@ -28,7 +28,7 @@ from tests.qualification.scenarios.stage import Stage
 
 _TOO_LONG: Final = 70_000
 """Bytes of a text that is refused."""
-_TELEMETRY_SECONDS: Final = 120.0
+_TELEMETRY_SECONDS: Final = 180.0
 _TOKEN_CHARACTERS: Final = 40
 _CAVEATS: Final = (
     "Databases hold what they are for, and backups of them too: only logs, metrics, spans and reports were scanned.",
@@ -63,7 +63,9 @@ def _judge(stage: Stage, found: Scanned, traces: Traces) -> None:
     metrics, spans = len(cluster.telemetry.metric_names), sum(1 for _ in cluster.telemetry.spans())
     lost = cluster.telemetry.raw_bytes_lost
     stage.found("metrics came in", metrics, [])
-    stage.found("spans came in, and none went unseen", spans, [f"{lost} bytes were not kept"] if lost else [])
+    stage.found(
+        "spans came in, and none went unseen", spans, [f"{lost} bytes found no room on the disk"] if lost else []
+    )
     stage.found("the scan finds what is planted", 3, _unseen(traces.forbidden))
     stage.result.figures |= {
         "files_scanned": found.files,
