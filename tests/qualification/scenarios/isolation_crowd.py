@@ -23,6 +23,7 @@ from tests.processes.polling import wait_until_async
 from tests.qualification.checks.isolation import Recalled
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.server_node import ServerNode
+from tests.qualification.scenarios.isolation_skew import DEADLINE_SECONDS, MOST_HITS
 from tests.qualification.traffic.wording import word_of
 
 BUDGET_BYTES: Final = 1 << 20
@@ -36,8 +37,7 @@ _WORDS: Final = 50
 """That each memory of the crowd has for itself: it is words that make a view large."""
 
 _LEAST_ROUNDS: Final = 5
-_DEADLINE_SECONDS: Final = 20.0
-_METRIC_SECONDS: Final = 15.0
+_METRIC_SECONDS: Final = 180.0
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Crowd:
         for memory in others:
             crowded.calls += 1
             try:
-                await memory.preview(self._question, mode=RecallMode.LEXICAL, timeout=_DEADLINE_SECONDS)
+                await memory.preview(self._question, mode=RecallMode.LEXICAL, timeout=DEADLINE_SECONDS)
             except MemoryServiceError as error:
                 crowded.late.append(f"a recall of the crowd came to {error.reason or error.code.name}")
 
@@ -128,7 +128,7 @@ class Crowd:
         began = time.monotonic()
         try:
             recall = await small.preview(
-                self._question, mode=RecallMode.LEXICAL, max_results=50, timeout=_DEADLINE_SECONDS
+                self._question, mode=RecallMode.LEXICAL, max_results=MOST_HITS, timeout=DEADLINE_SECONDS
             )
         except MemoryServiceError as error:
             crowded.late.append(f"a recall of the small tenant came to {error.reason or error.code.name}")
