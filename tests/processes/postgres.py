@@ -86,7 +86,7 @@ class PostgresProcess:
         """The URL of a database of this server, for asyncpg and for ``--store``."""
         return f"postgresql://{SUPERUSER}@127.0.0.1:{self.port}/{database}"
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = 180.0) -> None:
         """Start the server, on the first call over a new data folder; return when it accepts connections."""
         if self.is_running:
             raise RuntimeError("the server runs already")
