@@ -242,15 +242,19 @@ CACHE_SHARED: Final = PlantedBug(
     rows=[10],
     checks=["no vector of another is there before"],
 )
+ARCHIVED_BELOW: Final = 0.5
+"""Importance. The first half-life of any memory takes it below that, so that each run of hosts comes to it."""
+
 ARCHIVED_SILENTLY: Final = PlantedBug(
     name="archived_silently",
-    what="a memory that hardly matters any more is archived by a change of something else",
+    what="a memory that hardly matters any more is archived by the very change that says so",
     edits=[
         Edit(
             "domain/staging.py",
             "            labels=dict(sorted(labels.items())),\n        )\n\n    # Relations",
             "            labels=dict(sorted(labels.items())),\n"
-            "            status=NodeStatus.ARCHIVED if (operation.importance or 1) < 0.05 else after.status,\n"
+            "            status=NodeStatus.ARCHIVED\n"
+            f"            if (operation.importance or 1) < {ARCHIVED_BELOW} else after.status,\n"
             "        )\n\n    # Relations",
         )
     ],

@@ -1,4 +1,4 @@
-"""Each bug can be planted into the service as it is now, and what results is a program."""
+"""Each bug can be planted into the service as it is now, and what results is a program; how it comes to be caught."""
 
 import compileall
 import filecmp
@@ -8,7 +8,7 @@ import pytest
 
 from tests.qualification.checks.by_hand import Story
 from tests.qualification.checks.kernel import lost_acknowledgements
-from tests.qualification.mutants.__main__ import said_of
+from tests.qualification.mutants.__main__ import plant_all, said_of
 from tests.qualification.mutants.planted import (
     ACKNOWLEDGED_BEFORE_COMMIT,
     ALL,
@@ -63,3 +63,36 @@ def test_a_bug_that_loses_something_is_caught_by_the_loss_and_not_by_what_else_t
     assert said_of(ACKNOWLEDGED_BEFORE_COMMIT, row) == [f"row 5, {check}: {lost[0]} (1 in all)"]
     row.findings.append(Finding(check="another check", looked_at=9, problems=lost))
     assert len(said_of(ACKNOWLEDGED_BEFORE_COMMIT, row)) == 1
+
+
+class Seeds:
+    """Catches with these seeds alone, and keeps what it was asked."""
+
+    def __init__(self, *seeds: int) -> None:
+        self.asked: list[tuple[str, int, str]] = []
+        self._seeds = seeds
+
+    async def catch(self, bug: PlantedBug, seed: int, out: Path) -> list[str]:
+        self.asked.append((bug.name, seed, out.name))
+        return ["row 5, a check: a problem"] if seed in self._seeds else []
+
+
+async def test_a_bug_that_was_caught_is_not_tried_again(tmp_path):
+    seeds = Seeds(7)
+    assert await plant_all(ALL[:2], 7, tmp_path, catch=seeds.catch) == 0
+    assert seeds.asked == [(bug.name, 7, bug.name) for bug in ALL[:2]]
+
+
+async def test_a_bug_that_a_run_misses_is_tried_once_more_by_the_next_seed(tmp_path, capsys):
+    seeds = Seeds(8)
+    assert await plant_all(ALL[:1], 7, tmp_path, catch=seeds.catch) == 0
+    name = ALL[0].name
+    assert seeds.asked == [(name, 7, name), (name, 8, f"{name}-again")]
+    assert "NOT CAUGHT" not in capsys.readouterr().out
+
+
+async def test_a_bug_that_no_check_knows_is_missed(tmp_path, capsys):
+    seeds = Seeds()
+    assert await plant_all(ALL[:1], 7, tmp_path, catch=seeds.catch) == 1
+    assert len(seeds.asked) == 2
+    assert "NOT CAUGHT" in capsys.readouterr().out
