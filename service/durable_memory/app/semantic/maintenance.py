@@ -36,7 +36,7 @@ from durable_memory.ports.semantic_records import (
     SemanticRecords,
 )
 from durable_memory.ports.vector_index import Consistency
-from durable_memory.tasks import end
+from durable_memory.tasks import completed, end
 
 _BACKOFF_FIRST_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
@@ -234,6 +234,7 @@ class Maintenance:
 
     async def _one(self, partition: Partition, still_due: Callable[[], Awaitable[bool]]) -> None:
         started = self._clock.now()
+        told = False
 
         def ended(outcome: RunOutcome, *, error: str = "", index_revision: int = 0) -> MaintenanceRun:
             return MaintenanceRun(
@@ -250,9 +251,11 @@ class Maintenance:
                 raise DomainError(Reason.LEASE_HELD, "another server has refreshed it since it was found to be due")
 
         async def came_through(receipt: Receipt) -> None:
+            nonlocal told
+            told = True  # what ends it from now on ends a run that is on record, and is no run of its own
             published = receipt.work.added + receipt.work.replaced + receipt.work.removed > 0
             outcome = RunOutcome.PUBLISHED if published else RunOutcome.UNCHANGED
-            await self._record(partition, ended(outcome, index_revision=receipt.index_revision))
+            await completed(self._record(partition, ended(outcome, index_revision=receipt.index_revision)))
 
         granted = Granted(on_lease=leave_to_others, on_receipt=came_through)
         try:
@@ -265,7 +268,7 @@ class Maintenance:
                 granted=granted,
             )
         except asyncio.CancelledError:
-            if granted.fence:
+            if granted.fence and not told:
                 await self._record(partition, ended(RunOutcome.CANCELLED))
             raise
         except Exception as error:  # noqa: BLE001 - on record, whatever it is, and the next try waits
@@ -276,7 +279,8 @@ class Maintenance:
             self._counts.refresh_failed = True
             self._failed(_refresh_of(partition), failure)
             self._back_off(partition.name, failure)
-            await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(failure)))
+            if not told:
+                await self._record(partition, ended(RunOutcome.FAILED, error=describe_failure(failure)))
         else:
             self._health.rebuilt(partition)
             self._counts.refresh_failed = False

@@ -15,6 +15,7 @@ from durable_memory.app.call import Call
 from durable_memory.app.semantic.maintenance import Maintenance, MaintenancePhase
 from durable_memory.domain.caller import Role
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.ports.leases import Lease
 from durable_memory.ports.semantic_records import MaintenanceRun, RunOutcome
 from tests.processes.polling import wait_until_async
 from tests.unit.app.semantic.semantic_world import (
@@ -111,6 +112,45 @@ async def test_a_run_that_the_process_stops_in_the_middle_is_on_record_as_cancel
     (run,) = await runs(due)
     assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.CANCELLED, 1, 0)
     assert maintenance.health().phase is MaintenancePhase.STOPPED
+
+
+async def test_a_run_that_came_through_is_on_record_once_if_the_process_stops_while_it_gives_its_lease_back(
+    due: SemanticWorld, backing: Backing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    releasing, gate, release = asyncio.Event(), asyncio.Event(), backing.leases.release
+
+    async def slowly(lease: Lease) -> None:
+        releasing.set()
+        await gate.wait()
+        await release(lease)
+
+    monkeypatch.setattr(backing.leases, "release", slowly)
+    async with maintained(due, delay_seconds=DELAY_SECONDS):
+        await releasing.wait()
+    gate.set()
+    (run,) = await runs(due)
+    assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.PUBLISHED, 1, 1)
+
+
+async def test_a_run_that_came_through_is_on_record_as_that_if_the_process_stops_meanwhile(
+    due: SemanticWorld, backing: Backing
+) -> None:
+    recording, gate = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        recording.set()
+        await gate.wait()
+
+    backing.records.before["add_run"] = slowly
+    async with maintained(due, delay_seconds=DELAY_SECONDS) as maintenance:
+        await recording.wait()
+        (running,) = maintenance._running.values()
+        stopping = asyncio.create_task(maintenance.stop())
+        await wait_until_async(lambda: running.cancelling() > 0, what="the run is told to end")
+        gate.set()
+        await stopping
+    (run,) = await runs(due)
+    assert (run.outcome, run.fence, run.index_revision) == (RunOutcome.PUBLISHED, 1, 1)
 
 
 async def test_what_is_begun_by_a_look_that_was_told_to_end_is_ended_as_well(
