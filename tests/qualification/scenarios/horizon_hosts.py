@@ -42,9 +42,12 @@ KEPT_FOR: Final = timedelta(days=60)
 """The retention of these hosts: what is labelled `keep=60d` is retired when it is older."""
 
 ATTEMPT_SECONDS: Final = 3.0
-_READY_SECONDS: Final = 20.0
-_MOST_ATTEMPTS: Final = 20
+_READY_SECONDS: Final = 180.0
+_MOST_ATTEMPTS: Final = 60
 _TOPICS: Final = ("heating", "printer", "invoice", "garden", "office", "travel")
+_PASS: Final = "visitor pass"
+"""A topic that no host merges or doubts: nothing but their rule ends what they remember of it."""
+
 _SAYINGS: Final = (
     "the {topic} is looked after by the team of the second floor",
     "questions about the {topic} go to the help desk before noon",
@@ -118,6 +121,10 @@ class Host:
         self._number = 0
         self._mine: list[str] = []
 
+    async def begin(self) -> None:
+        """Remember what is to be retired by the rule, whatever this host does on which days from now on."""
+        await self._remember(0, topic=_PASS)
+
     async def day(self, batch: int) -> None:
         """Remember, propose, decide on what was proposed, corroborate and revise.
 
@@ -135,7 +142,7 @@ class Host:
     async def week(self, batch: int) -> None:
         """Consolidate, and let what nobody needed count less."""
         by_topic: dict[str, list[str]] = {}
-        for node_id in self._with_status(NodeStatus.ACTIVE):
+        for node_id in self._at_hand():
             by_topic.setdefault(self._notes.held[node_id].topic, []).append(node_id)
         topic = max(by_topic, key=lambda topic: len(by_topic[topic]), default="")
         if len(by_topic.get(topic, ())) >= 2:
@@ -155,18 +162,18 @@ class Host:
                 await self._retire(node_id)
         if archived:
             await self._bring_back(self._rng.choice(archived))
-        if len(active := self._with_status(NodeStatus.ACTIVE)) >= 3:
+        if len(active := self._at_hand()) >= 3:
             one, other, doubted = self._rng.sample(active, 3)
             await self._disagree(one, other)
             await self._doubt(doubted)
 
-    async def _remember(self, batch: int) -> None:
+    async def _remember(self, batch: int, *, topic: str = "") -> None:
         node_id, request_id = self._new_node(), self._new_id()
         happened = self._happened()
         told = Evidence.user_statement(f"chat:{node_id}", node_id, occurred_at=happened)
         self._notes.evidence[node_id, told.uri] = happened
         # Where the memory itself says nothing, the earliest evidence says when it was.
-        draft = self._draft(node_id, batch, [told], happened if self._rng.random() < 0.5 else None)
+        draft = self._draft(node_id, batch, [told], happened if self._rng.random() < 0.5 else None, topic=topic)
         answer = await self._do(
             "Remember", request_id, lambda options: self._memory.remember(draft, node_id=node_id, **options)
         )
@@ -341,7 +348,7 @@ class Host:
     ) -> Draft:
         topic = topic or self._rng.choice(_TOPICS)
         labels = {"topic": topic, "batch": f"{self.name}-{batch}"}
-        if self._rng.random() < 0.4:
+        if topic == _PASS or self._rng.random() < 0.4:
             labels["keep"] = f"{KEPT_FOR.days}d"
         return Draft(
             content=self._text(node_id, topic),
@@ -397,6 +404,10 @@ class Host:
 
     def _with_status(self, status: NodeStatus) -> list[str]:
         return [node_id for node_id in self._mine if self._notes.held[node_id].status is status]
+
+    def _at_hand(self) -> list[str]:
+        """What is ACTIVE, and may be merged, found to disagree or doubted."""
+        return [one for one in self._with_status(NodeStatus.ACTIVE) if self._notes.held[one].topic != _PASS]
 
 
 def _related(node: Node, other: str) -> bool:

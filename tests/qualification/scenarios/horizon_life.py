@@ -18,7 +18,7 @@ from durable_memory_client import MemoryClient, MemoryRun, MemoryServiceError, N
 from durable_memory_client.errors import RunEndedError
 from tests.processes.polling import wait_until_async
 from tests.qualification.recorder.history import Fate, Outcome
-from tests.qualification.recorder.recorder import Recorder
+from tests.qualification.recorder.recorder import Command, Recorder
 from tests.qualification.report.timeline import Lane, Timeline
 from tests.qualification.scenarios.clocked_server import ClockedServer, MovedClock
 from tests.qualification.scenarios.horizon_hosts import Host, Notes
@@ -65,7 +65,8 @@ _DATES: Final[Sequence[datetime]] = (
 
 _PAGE: Final = 20
 _REPEATED_MONTHLY: Final = 20
-_WAIT_SECONDS: Final = 60.0
+_ALWAYS_REPEATED: Final = 5
+_WAIT_SECONDS: Final = 180.0
 _JUMP: Final = timedelta(days=1)
 _SLOW_SECONDS: Final = 2.5
 """How long the provider takes for an answer while the clock jumps under the refresh that waits for it."""
@@ -169,7 +170,7 @@ class Life:
             stack.push_async_callback(self._server.kill9)
             for client in (self.memory, self.quiet, self.untouched):
                 stack.push_async_callback(client.close)
-            await self._server.start()
+            await self._server.start(_WAIT_SECONDS)
             self._stack = stack.pop_all()
         return self
 
@@ -179,7 +180,7 @@ class Life:
         await self._stack.aclose()
 
     async def begin(self) -> None:
-        """The first day: what is never touched again, the sessions, and a schedule."""
+        """The first day: what is never touched again, the sessions, a schedule, and what a rule is to end."""
         for number, text in enumerate(_UNTOUCHED):
             await self.untouched.remember(f"{self._canary} {text}", node_id=f"untouched-{number}")
             await self.quiet.remember(f"{self._canary} {text}", node_id=f"quiet-{number}")
@@ -188,6 +189,7 @@ class Life:
             self._binding_digest = session.info.binding_digest
             await wait_until_async(lambda: covered(memory), _WAIT_SECONDS, what="the index covers the first day")  # noqa: B023 - waited for here
         await self.quiet.set_schedule(interval=INTERVAL)
+        await self._hosts[0].begin()
         self.account.baseline = await self.recalls()
 
     async def recalls(self) -> dict[str, list[object]]:
@@ -212,8 +214,8 @@ class Life:
             await asyncio.gather(*work)
         if restart:
             with self._timeline.span(Lane.PROCESS, "restart", key="clocked-server"):
-                await self._server.terminate()
-                await self._server.start()
+                await self._server.terminate(_WAIT_SECONDS)
+                await self._server.start(_WAIT_SECONDS)
             self.account.done["restarts"] += 1
         if kill or restart:
             await self._resume()
@@ -276,8 +278,7 @@ class Life:
 
     async def repeat(self, most: int) -> None:
         """Send again what was answered months ago: some of everything, the very first always."""
-        applied = self.recorder.with_fate(Fate.APPLIED)
-        for command in [*applied[:5], *self.rng.sample(applied[5:], min(most, len(applied) - 5))]:
+        for command in _to_repeat(self.recorder.with_fate(Fate.APPLIED), most, self.rng):
             call, _ = await self.recorder.attempt(command)
             self.account.done["requests repeated"] += 1
             age = self.clock.now() - self.notes.asked_at[command.key]
@@ -298,10 +299,12 @@ class Life:
             self.account.repeats.append("another command by an old request id is let through")
 
     async def _kill(self, after: int) -> None:
-        await asyncio.wait_for(self.recorder.sent(after), _WAIT_SECONDS)
+        # Not `wait_for`, which makes a task of its own: it would begin to count when hosts have sent something already.
+        async with asyncio.timeout(_WAIT_SECONDS):
+            await self.recorder.sent(after)
         with self._timeline.span(Lane.FAULT, "kill -9 under the hosts of a day", key="clocked-server"):
             await self._server.kill9()
-            await self._server.start()
+            await self._server.start(_WAIT_SECONDS)
         self.account.done["kills"] += 1
 
     async def _resume(self) -> None:
@@ -385,6 +388,12 @@ class Life:
     async def _is_on_time(self) -> bool:
         runs = (await self.quiet.get_maintenance_health()).runs
         return bool(runs) and self.clock.now() - runs[0].started_at < INTERVAL
+
+
+def _to_repeat(commands: Sequence[Command], most: int, rng: random.Random) -> list[Command]:
+    """The first that there are, and so many of the others at most."""
+    first, others = commands[:_ALWAYS_REPEATED], commands[_ALWAYS_REPEATED:]
+    return [*first, *rng.sample(others, min(most, len(others)))]
 
 
 async def covered(memory: MemoryClient) -> bool:

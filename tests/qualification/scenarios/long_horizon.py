@@ -25,6 +25,7 @@ from tests.qualification.checks import horizon, kernel
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.observers.receipts import Repository
 from tests.qualification.recorder.operations import operations
+from tests.qualification.scenarios.horizon_hosts import Notes
 from tests.qualification.scenarios.horizon_life import DAYS, INTERVAL, SILENCE, Ground, Life, covered
 from tests.qualification.scenarios.stage import Stage
 
@@ -40,8 +41,11 @@ _SECONDS_PER_HOST: Final = 20.0
 _SECONDS_OF_BUSY_DAYS: Final = 120.0
 """From how many seconds on hosts do something every day."""
 
+_LEAST_ACTIVITY: Final = 0.2
+"""However little time there is: months in which hosts do next to nothing show nothing."""
+
 _CITATIONS_READ: Final = 250
-_WAIT_SECONDS: Final = 60.0
+_WAIT_SECONDS: Final = 180.0
 _MOST_PER_RECALL: Final = 100
 _CAVEATS: Final = (
     "The service does not consolidate, decay or prune by itself yet: consolidation, decay by a half-life and retention "
@@ -105,8 +109,8 @@ class LongHorizon:
                 rng=stage.rng,
                 tenant=tenant,
                 canary=cluster.canary,
-                hosts=min(4, max(2, round(stage.seconds / _SECONDS_PER_HOST))),
-                activity=min(1.0, stage.seconds / _SECONDS_OF_BUSY_DAYS),
+                hosts=_hosts(stage.seconds),
+                activity=_activity(stage.seconds),
                 timeline=stage.timeline,
             )
             cluster.further_logs.append(life.log)
@@ -117,6 +121,15 @@ class LongHorizon:
             await _forget(cluster, dsn)
             await cluster.postgres.primary.drop_database(database)
         stage.result.caveats += _CAVEATS
+
+
+def _hosts(seconds: float) -> int:
+    return min(4, max(2, round(seconds / _SECONDS_PER_HOST)))
+
+
+def _activity(seconds: float) -> float:
+    """On which share of the days a host does something."""
+    return min(1.0, max(_LEAST_ACTIVITY, seconds / _SECONDS_OF_BUSY_DAYS))
 
 
 async def _forget(cluster: Cluster, dsn: str) -> None:
@@ -274,15 +287,20 @@ async def _judge(stage: Stage, life: Life, reading: _Reading) -> None:
     stage.found("times of a memory never go back", len(revisions), horizon.gone_back(watched))
     drift = horizon.drifted(account.baseline, await life.recalls())
     stage.found("time alone changes no recall", len(account.baseline), drift)
-    hosts = {
+    done = _done(notes)
+    stage.found("hosts consolidate, decay and retire", sum(done.values()), horizon.never_happened(done))
+    await _judge_sessions(stage, life)
+    await _judge_refreshes(stage, life)
+    _figures(stage, life, reading, ever)
+
+
+def _done(notes: Notes) -> Mapping[str, int]:
+    """How often hosts did what the row is about."""
+    return {
         "memory was merged into another": notes.merged,
         "memory decayed": notes.decayed,
         "memory was retired by its rule": notes.retired_by_rule,
     }
-    stage.found("hosts consolidate, decay and retire", sum(hosts.values()), horizon.never_happened(hosts))
-    await _judge_sessions(stage, life)
-    await _judge_refreshes(stage, life)
-    _figures(stage, life, reading, ever)
 
 
 async def _judge_sessions(stage: Stage, life: Life) -> None:
