@@ -10,13 +10,10 @@ from typing import Final
 from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.cluster.to_the_end import in_thread_to_the_end
-from tests.qualification.faults.lines import disturbed
+from tests.qualification.faults.lines import STRUCK_SECONDS, disturbed
 from tests.qualification.report.timeline import Lane
 
 _LOOK_SECONDS: Final = 0.2
-_LOST_SECONDS: Final = 40.0
-"""How much longer than it is about a loss waits for something to lose. Replicas that hear nothing for `repl-timeout`,
-which is a minute, and heard something ten seconds before at the latest, would connect anew, and get all of it."""
 
 
 def _all_run(cluster: Cluster) -> bool:
@@ -66,7 +63,7 @@ class PromotionWithLoss:
 
             await asyncio.sleep(seconds)
             with suppress(WaitTimeoutError):
-                await wait_until_async(anything, _LOST_SECONDS, interval=_LOOK_SECONDS)
+                await wait_until_async(anything, STRUCK_SECONDS, interval=_LOOK_SECONDS)
 
         with cluster.timeline.span(Lane.FAULT, self.name, key=primary.name):
             await cluster.redis.rejoin(await cluster.redis.promote_losing_writes(lose))

@@ -15,6 +15,7 @@ import pytest
 from tests.processes import polling
 from tests.processes.proxy import Fate, TcpProxy, Way
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.cluster.redis_group import REPLICAS_WAIT_SECONDS
 from tests.qualification.faults.lines import cut_again_and_again, until_disturbed
 from tests.qualification.faults.postgres import COMMIT_UNHEARD, NextCommits
 from tests.qualification.faults.processes import ServerDrained
@@ -105,12 +106,12 @@ def test_the_first_commit_is_awaited_for_longer_than_all_of_them(hours: "_Hours"
 
 
 def test_a_promotion_waits_for_something_to_lose_but_not_until_replicas_connect_anew(hours: "_Hours"):
-    redis = _Redis(changes=lambda: 3 if hours.loop.time() > 30.0 else 0)
+    redis = _Redis(changes=lambda: 3 if hours.loop.time() > 50.0 else 0)
     assert hours.run(PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0))) == 3
     redis = _Redis(changes=lambda: 7)
     began = hours.loop.time()
     assert hours.run(PromotionWithLoss().inject(_cluster(redis=redis), random.Random(0))) == 0
-    assert hours.loop.time() - began < 50.0
+    assert hours.loop.time() - began < REPLICAS_WAIT_SECONDS / 2
 
 
 async def test_a_server_whose_drain_does_not_end_runs_again_and_that_is_an_error():
