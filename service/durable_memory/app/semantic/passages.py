@@ -101,25 +101,27 @@ class Passages:
         Raises: SEMANTIC_UNAVAILABLE (PROVIDER_FAILED, failure) if the provider fails, or refuses more texts than can be
         told apart.
         """
-        rest = await self.cached(texts)
+        missing = await self.cached(texts)
+        self._observer.embeddings_cached(hits=0, misses=len(missing))
+        if not self._ask_again:
+            self.refused.update(self._refusals.known(self._namespace, self._model, missing))
+        rest = [digest for digest in missing if digest not in self.refused]
         self._divisions_left += len(rest) // _TEXTS_PER_CALL_TO_DIVIDE
         for start in range(0, len(rest), TEXTS_PER_CALL):
             await progress(len(self.found), len(self.found) + len(rest) - start)
             await self._embed(rest[start : start + TEXTS_PER_CALL], texts)
 
     async def cached(self, text_digests: Iterable[str]) -> list[str]:
-        """Find the vectors that are kept already. Returns the digests of which only the provider can tell."""
-        missing = [digest for digest in text_digests if digest not in self.found and digest not in self.refused]
-        if not missing:
+        """Find the vectors that are kept already. Returns the digests of those that are not."""
+        wanted = [digest for digest in text_digests if digest not in self.found and digest not in self.refused]
+        if not wanted:
             return []
-        cached = await self._records.cached_vectors(self._namespace, self._model, missing)
+        cached = await self._records.cached_vectors(self._namespace, self._model, wanted)
         usable = {digest: vector for digest, vector in cached.items() if len(vector) == self._size}
         self.found.update(usable)
         self.cache_hits += len(usable)
-        self._observer.embeddings_cached(hits=len(usable), misses=len(missing) - len(usable))
-        if not self._ask_again:
-            self.refused.update(self._refusals.known(self._namespace, self._model, missing) - usable.keys())
-        return [digest for digest in missing if digest not in self.found and digest not in self.refused]
+        self._observer.embeddings_cached(hits=len(usable), misses=0)
+        return [digest for digest in wanted if digest not in usable]
 
     async def _embed(self, digests: Sequence[str], texts: Mapping[str, str]) -> None:
         try:

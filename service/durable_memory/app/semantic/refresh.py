@@ -108,7 +108,8 @@ class RefreshService:
 
         `publish_behind`: what covers less, but covers it soon, is as right, for every hit is checked. Where the source
         never stands still, publish what was read at the last look instead of refusing; and an index that was lost is
-        published as it was, from cached vectors, before anything new is embedded. `rebuild`: write every segment anew,
+        published as it was, from cached vectors, before anything new is embedded: that has a receipt of its own, and
+        stays whatever becomes of the rest. `rebuild`: write every segment anew,
         and ask the provider again for texts that it has refused. `granted` is told the fence.
 
         Raises: CONSISTENCY_UNSUPPORTED before any other work, LEASE_HELD, LEASE_FENCED, SOURCE_DRIFT,
@@ -174,16 +175,23 @@ class _Refresh:
         self._report = report
         self._publish_behind = publish_behind
         self._rebuild = rebuild
+        self._ask_again = rebuild
         self._cleared = False
+        self._restored = False
+        self._begin_work()
+
+    def _begin_work(self) -> None:
+        """What is done from now on is counted for the next receipt."""
+        service = self._service
         self._started = service._clock.monotonic()
         self._passages = Passages(
             service._records,
             service._embedder,
             service._refusals,
             service._observer,
-            partition.namespace,
-            generation,
-            ask_again=rebuild,
+            self._namespace,
+            self._generation,
+            ask_again=self._ask_again,
         )
 
     async def to_receipt(self) -> Receipt:
@@ -228,8 +236,10 @@ class _Refresh:
             state = await self._complete(state, state.completes)
         await self._report(RefreshProgress(phase=RefreshPhase.DIFFING))
         view = await self._usable_view(state)
-        if view is None and self._publish_behind and (receipt := await self._as_it_was(state)) is not None:
-            return receipt
+        if view is None and self._publish_behind and not self._restored:
+            receipt = await self._as_it_was(state)
+            if receipt is not None:
+                return receipt if await self._service.covers_all(self._partition) else await self._once()
         delta = IndexDelta()
         source = Source.of(await self._take_in(delta, view, self._source_of(state, view)))
         if delta.empty and state.state is IndexState.CURRENT and (view is not None or not state.lists_segments):
@@ -239,31 +249,33 @@ class _Refresh:
         return await self._publish(state, view, delta, source)
 
     async def _as_it_was(self, state: PartitionState) -> Receipt | None:
-        """What was published last, once more: recall by meaning does not wait until the provider has embedded what came
-        since, which it may be too slow for, or away. That comes with the next refresh.
+        """What was published last, once more, and its receipt: recall by meaning does not wait until the provider has
+        embedded what came since, which it may be too slow for, or away.
 
-        None where that is all there is now, or where it takes the provider.
+        None where it cannot be made of cached vectors alone. What the provider refused then has none, and is left out.
         """
         last, head = state.receipt, await self._store.head(self._namespace)
-        if last is None or not last.indexed_count or last.source_history_id != head.history_id:
+        if last is None or not last.indexed_count:
             return None
-        if last.source_revision >= head.revision:
+        if last.source_history_id != head.history_id or last.source_revision > head.revision:
             return None
         delta = IndexDelta()
         async for page in active_nodes(self._store, self._namespace, last.source_revision):
             delta.take(page, None)
-        if await self._passages.cached({record.text_digest for record, _ in delta.wanted.values()}):
+        missing = await self._passages.cached({record.text_digest for record, _ in delta.wanted.values()})
+        delta.leave_out(set(missing))
+        if len(delta.wanted) < last.indexed_count:
             return None
-        delta.leave_out(self._passages.refused)
-        source = Source(
-            history_id=last.source_history_id, revision=last.source_revision, active_count=last.active_count
-        )
+        self._passages.refused.update(missing)
         try:
-            return await self._publish(state, None, delta, source)
+            receipt = await self._publish(state, None, delta, Source.of_receipt(last))
         except DomainError as error:
             if error.reason is not Reason.QUOTA_EXCEEDED:
                 raise
-            return None  # The bounds are tighter than they were. What is there now may be less, and fit.
+            receipt = None  # The bounds are tighter than they were. What is there now may be less, and fit.
+        self._restored, self._rebuild = True, self._ask_again
+        self._begin_work()
+        return receipt
 
     # What is there, and what has changed
 

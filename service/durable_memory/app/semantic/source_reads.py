@@ -9,6 +9,7 @@ from typing import Final, Self
 from durable_memory.domain.namespace import Namespace
 from durable_memory.domain.node import NodeRevision, NodeStatus
 from durable_memory.domain.state import Head
+from durable_memory.ports.semantic_records import Receipt
 from durable_memory.ports.store import NodeSelection, Store
 
 _PAGE: Final = 2_000
@@ -25,6 +26,15 @@ class Source:
     @classmethod
     def of(cls, head: Head) -> Self:
         return cls(history_id=head.history_id, revision=head.revision, active_count=head.active_count)
+
+    @classmethod
+    def of_receipt(cls, receipt: Receipt) -> Self:
+        """What the index was made of when the receipt was written."""
+        return cls(
+            history_id=receipt.source_history_id,
+            revision=receipt.source_revision,
+            active_count=receipt.active_count,
+        )
 
 
 async def active_nodes(store: Store, namespace: Namespace, revision: int) -> AsyncIterator[Sequence[NodeRevision]]:
