@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,11 @@ class Doubt:
     call: Call
     applied: bool
     """Whether the command's change set was committed after this attempt began, and before the next one did."""
+
+
+def ended_since(calls: Sequence[Call], moment: float) -> list[Call]:
+    """The last of the attempts, which are in the order of their ends: those that ended at this moment or later."""
+    return list(itertools.takewhile(lambda call: call.ended >= moment, reversed(calls)))[::-1]
 
 
 def in_doubt(

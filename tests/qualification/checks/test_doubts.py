@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.qualification.checks.doubts import Doubt, in_doubt, one_sided, unsettled
+from tests.qualification.checks.doubts import Doubt, ended_since, in_doubt, one_sided, unsettled
 from tests.qualification.recorder.history import Call, Effect, Outcome, Write
 
 _WALL = 1_000.0
@@ -54,6 +54,12 @@ def test_only_changes_in_doubt_in_the_time_of_the_fault_and_for_its_reason_count
     assert [one.call.request_id for one in in_doubt(calls, {}, [(9.0, 12.0)])] == ["a", "killed"]
     assert [one.call.request_id for one in in_doubt(calls, {}, [(9.0, 12.0)], reasons=["OUTCOME_UNKNOWN"])] == ["a"]
     assert in_doubt(calls, {}, []) == []
+
+
+def test_those_that_ended_since_a_moment_are_the_last_ones_in_their_order():
+    calls = [attempt(1, Outcome.OK), attempt(9, Outcome.OK, ended=10), attempt(2, Outcome.UNKNOWN, ended=11)]
+    assert ended_since(calls, 10.0) == calls[1:]
+    assert ended_since(calls, 12.0) == []
 
 
 def test_what_changes_nothing_is_neither_applied_nor_not():

@@ -28,6 +28,7 @@ _MOST_SECONDS_WITHOUT: Final = 30.0
 """After a fault was mended. No promise of the service, but the end of patience: what takes longer than that hangs."""
 _AFTER_SECONDS: Final = 10.0
 """How long after it a fault's gap is looked for."""
+_RESTED: Final = "Callers had to rest before the cluster was healthy again"
 _STRUCK: Final = "processes_connections_or_chunks_struck"
 """Which of them depends on the fault: a process that ends is one, and so is a chunk that is late."""
 _JUDGED_SECONDS: Final = 600.0
@@ -113,7 +114,8 @@ async def healthy(stage: Stage, traffic: Traffic) -> None:
     except WaitTimeoutError as error:
         with traffic.at_rest():
             await stage.cluster.wait_healthy(HEALTHY_SECONDS)
-        stage.result.caveats.append(f"Callers had to rest before the cluster was healthy again: {error}.")
+        if not any(caveat.startswith(_RESTED) for caveat in stage.result.caveats):  # once is enough
+            stage.result.caveats.append(f"{_RESTED}: {error}.")
 
 
 def struck_nothing(struck: Mapping[str, int]) -> list[str]:

@@ -24,6 +24,7 @@ from tests.qualification.traffic.wording import text_of
 
 _SECONDS: Final = 60.0
 _WRITES_AGAIN_SECONDS: Final = 120.0
+_BACK_SECONDS: Final = 180.0
 _STALL_SECONDS: Final = 8.0
 """Less than the service waits for a commit: after that it begins no other, and none is repeated."""
 _COURSES: Final = 3
@@ -181,7 +182,7 @@ class LostIndexAndSlowProvider:
         own = {f"node-{number}" for number in range(len(place.remembered))}
         problems = [*probes.wrongly_refused(probe.probes, ()), *probes.wrongly_answered(probe.probes, "node-0", own)]
         if again is None:
-            problems.append(f"it was not back in {_SECONDS:.0f} s")
+            problems.append(f"it was not back in {_BACK_SECONDS:.0f} s")
         elif again.indexed_count != before.last_receipt.indexed_count or again.work.provider_inputs:
             work = f"{again.work.provider_inputs} texts were embedded"
             problems.append(f"{again.indexed_count} of {before.last_receipt.indexed_count} were back, and {work}")
@@ -203,7 +204,7 @@ async def _published_as_it_was(place: IndexedPlace, last: RefreshReceipt) -> Ref
         return bool(found)
 
     with suppress(WaitTimeoutError):
-        await wait_until_async(is_served, _SECONDS)
+        await wait_until_async(is_served, _BACK_SECONDS)
     return found[0] if found else None
 
 

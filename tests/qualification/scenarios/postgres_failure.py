@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import random
 import time
@@ -12,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from tests.processes.polling import WaitTimeoutError, wait_until_async
-from tests.qualification.checks.doubts import in_doubt, one_sided, unsettled
+from tests.qualification.checks.doubts import ended_since, in_doubt, one_sided, unsettled
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.postgres import (
@@ -93,7 +92,7 @@ class CommitsCut:
         """How many commands that are not known yet were sent first since then, and are in doubt."""
         count = 0
         for history, before in zip(self._traffic.histories, known, strict=True):
-            recent = itertools.takewhile(lambda call: call.ended >= since, reversed(history.calls))
+            recent = ended_since(history.calls, since)
             doubts = in_doubt(recent, {}, [(since, math.inf)], reasons=_CUT, within=True)
             count += len({doubt.call.key for doubt in doubts} - before)
         return count

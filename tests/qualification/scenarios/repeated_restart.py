@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.processes.proxy import Fate
-from tests.qualification.checks.doubts import Doubt, in_doubt, unsettled
+from tests.qualification.checks.doubts import Doubt, ended_since, in_doubt, unsettled
 from tests.qualification.cluster.cluster import Cluster
 from tests.qualification.faults.fault import Fault
 from tests.qualification.faults.postgres import NextCommits
@@ -112,7 +112,7 @@ class EveryServerKilledAmidCommits:
         return [
             doubt
             for tenancy, before in zip(self._traffic.tenancies, known, strict=True)
-            for doubt in in_doubt(tenancy.history.calls, tenancy.committed, [(at, at)])
+            for doubt in in_doubt(ended_since(tenancy.history.calls, at), tenancy.committed, [(at, at)])
             if doubt.call.key not in before
         ]
 

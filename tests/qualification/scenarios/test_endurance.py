@@ -170,7 +170,7 @@ async def test_callers_rest_where_the_cluster_is_not_healthy_while_they_go_on_an
             raise WaitTimeoutError(f"not healthy within {timeout:g} s: the index is behind")
 
     row.cluster.wait_healthy = wait_healthy  # type: ignore[assignment, method-assign]
-    injecting = inject_all(row, cast(Any, traffic), [_Fault("a", 1)])
+    injecting = inject_all(row, cast(Any, traffic), [_Fault("a", 1, 1)], least=2)
     if not heals:
         with pytest.raises(WaitTimeoutError, match="within 180 s: the index is behind"):
             await injecting
