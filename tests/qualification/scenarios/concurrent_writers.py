@@ -24,10 +24,11 @@ from tests.processes.polling import WaitTimeoutError, wait_until_async
 from tests.qualification.checks import assumptions, availability, contention, fencing, index, partitions, publications
 from tests.qualification.checks.publications import Asked
 from tests.qualification.cluster.cluster import Cluster
+from tests.qualification.cluster.to_the_end import in_thread_to_the_end
 from tests.qualification.observers.leases import LeaseObserver
 from tests.qualification.observers.receipts import Repository
 from tests.qualification.observers.stored_keys import stored_keys
-from tests.qualification.recorder.history import Call, History, Outcome, merged
+from tests.qualification.recorder.history import Call, History, Outcome, by_command, came_through, merged
 from tests.qualification.recorder.operations import operations
 from tests.qualification.report.timeline import Lane
 from tests.qualification.scenarios.indexed_place import LEASE_TTL_SECONDS, IndexedPlace
@@ -170,11 +171,21 @@ async def _write(course: _Course) -> None:
     await wait_until_async(
         lambda: _goes_on(course), _BEGUN_SECONDS, what="something new succeeds after it", interval=_LOOK_SECONDS
     )
-    await asyncio.gather(*(asyncio.to_thread(worker.stop) for worker in living))
+    await _stop(living)
     course.ended = time.monotonic()
 
 
+async def _stop(workers: Sequence[WorkerProcess]) -> None:
+    """Return, or raise what the first of them ended with, when none is left: their journals go with their folder."""
+    stopping = (in_thread_to_the_end(worker.stop) for worker in workers)
+    for error in await asyncio.gather(*stopping, return_exceptions=True):
+        if error is not None:
+            raise error
+
+
 async def _goes_on(course: _Course) -> bool:
+    for worker in course.workers:
+        worker.check_running()
     history = await asyncio.to_thread(lambda: merged([worker.history() for worker in course.workers]))
     return not assumptions.nothing_after(history, course.killed_at)
 
@@ -249,9 +260,18 @@ def _judge_races(course: _Course, history: History, kept: Kept) -> None:
     figures["contested_revisions_of_several_processes_at_once"] = len(races)
     figures["processes_that_won_a_race"] = len(contention.winners(races, kept.changes))
     figures["most_contenders_for_one_revision"] = max((len(one.contenders) for one in contested), default=0)
+    seconds = _seconds_to_something_new(history, course.killed_at)
+    if math.isfinite(seconds):
+        figures["seconds_to_something_new_after_a_process_was_killed"] = round(seconds, 2)
     figures["under_way_in_the_process_that_was_killed"] = sum(
         call.process == course.killed and _is_under_way(call) for call in history.calls
     )
+
+
+def _seconds_to_something_new(history: History, killed_at: float) -> float:
+    """From then to the first answer to a change that nobody had asked for before; infinite if there is none."""
+    later = (attempts for attempts in by_command(history.calls).values() if attempts[0].began > killed_at)
+    return min((call.ended - killed_at for call in map(came_through, later) if call is not None), default=math.inf)
 
 
 def _is_under_way(call: Call) -> bool:

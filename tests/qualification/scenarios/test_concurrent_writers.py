@@ -1,18 +1,25 @@
 """How the row about many writers lets them write, over processes and a clock that are made up."""
 
+import asyncio
 import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from tests.processes.polling import wait_until_async
 from tests.qualification.checks import assumptions
 from tests.qualification.recorder.history import Call, Effect, History, Outcome, merged
 from tests.qualification.report.results import RowResult
 from tests.qualification.report.timeline import Timeline
 from tests.qualification.scenarios import concurrent_writers
-from tests.qualification.scenarios.concurrent_writers import _Course, _write
+from tests.qualification.scenarios.concurrent_writers import _Course, _goes_on, _seconds_to_something_new, _stop, _write
 from tests.qualification.scenarios.stage import Stage
+from tests.qualification.traffic import worker_process
+from tests.qualification.traffic.worker_process import WorkerProcess
 
 
 class _Clock:
@@ -109,3 +116,91 @@ async def test_a_process_that_ends_by_itself_breaks_the_row(monkeypatch: pytest.
     workers = [_Worker(clock, f"writer-{number}", ends_by_itself=number == 2) for number in range(4)]
     with pytest.raises(RuntimeError, match="writer-2 ended with 1"):
         await _written(monkeypatch, clock, workers, 1.0)
+
+
+async def test_a_process_that_ends_by_itself_is_told_while_something_new_is_awaited(clock: _Clock):
+    workers = [_Worker(clock, "writer-0"), _Worker(clock, "writer-1", ends_by_itself=True)]
+    course = _Course(cast(Any, None), cast(Any, None), cast(Any, workers), killed_at=1_000.0)
+    with pytest.raises(RuntimeError, match="writer-1 ended with 1"):
+        await _goes_on(course)
+
+
+class _Stopping:
+    """It fails at once when it is told to end, or ends when it may."""
+
+    def __init__(self, may_end: threading.Event | None = None) -> None:
+        self.told, self.ended = threading.Event(), threading.Event()
+        self._may_end = may_end
+
+    def stop(self) -> None:
+        self.told.set()
+        if self._may_end is None:
+            raise RuntimeError("worker writer-1 ended with 1")
+        self._may_end.wait(100)
+        self.ended.set()
+
+
+def _fail(_: asyncio.Task[None]) -> type[BaseException]:
+    return RuntimeError
+
+
+def _cancel(stopping: asyncio.Task[None]) -> type[BaseException]:
+    stopping.cancel()
+    return asyncio.CancelledError
+
+
+@pytest.mark.parametrize("breaking", [_fail, _cancel])
+async def test_no_process_is_left_behind_by_one_that_fails_or_by_a_cancellation(
+    breaking: Callable[[asyncio.Task[None]], type[BaseException]],
+):
+    may_end = threading.Event()
+    slow = [_Stopping(may_end), _Stopping(may_end)]
+    workers = [*slow, _Stopping()]
+    stopping = asyncio.create_task(_stop(cast(Any, workers)))
+    try:
+        await wait_until_async(lambda: all(worker.told.is_set() for worker in workers))
+        error = breaking(stopping)
+        await asyncio.wait([stopping], timeout=0.05)
+        assert not stopping.done()
+    finally:
+        may_end.set()
+    with pytest.raises(error):
+        await stopping
+    assert all(worker.ended.is_set() for worker in slow)
+
+
+def test_a_process_that_could_not_be_ended_is_still_there_to_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    did: list[str] = []
+
+    def end(timeout: float) -> int:
+        did.append("told to end")
+        raise KeyboardInterrupt
+
+    child = SimpleNamespace(end=end, kill9=lambda: did.append("killed"))
+    monkeypatch.setattr(worker_process, "Child", lambda *_, **__: child)
+    worker = WorkerProcess(
+        tmp_path, logs=tmp_path, address="", token="", canary="", tenant="q", name="writer-0", seed=1
+    )
+    with pytest.raises(KeyboardInterrupt), worker:
+        worker.stop()
+    assert did == ["told to end", "killed"]
+
+
+def test_how_long_nothing_new_succeeded_after_a_process_was_killed_is_told():
+    def call(request_id: str, began: float, ended: float) -> Call:
+        effect = Effect(revision=1, answer="")
+        return Call(
+            method="Remember",
+            request_id=request_id,
+            began=began,
+            ended=ended,
+            outcome=Outcome.OK,
+            effect=effect,
+            caller="1",
+        )
+
+    history = History()
+    history.calls = [call("under way", 99.0, 101.0)]
+    assert _seconds_to_something_new(history, 100.0) == float("inf")
+    history.calls += [call("new", 101.0, 190.0), call("newer", 185.0, 195.0)]
+    assert _seconds_to_something_new(history, 100.0) == 90.0

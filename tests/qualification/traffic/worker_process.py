@@ -100,10 +100,11 @@ class WorkerProcess:
 
     def stop(self, timeout: float = _END_SECONDS) -> None:
         """Let it end in order. Raises: RuntimeError with the end of its log, if it failed."""
-        child, self._child = self._child, None
+        child = self._child
         if child is None:
             return
         code = child.end(timeout=timeout)
+        self._child = None  # not before: until it is gone there is something to kill
         if code != 0:
             raise RuntimeError(f"worker {self.name} ended with {code}:\n{child.log_tail()}")
 
