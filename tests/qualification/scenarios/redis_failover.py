@@ -150,15 +150,7 @@ async def _rebuilt(stage: Stage, attended: Sequence[IndexedPlace], unattended: I
     proxy.rule = count
     try:
         with stage.timeline.span(Lane.FAULT, "restart of Redis without data, nobody writes"):
-            async with RecallProbe(attended[0]) as probe:
-                await cluster.redis.restart_empty_everywhere()
-                stage.result.faults["restart of Redis without data, nobody writes"] += 1
-                began = time.monotonic()
-                # What nobody asks for is nobody's loss: it is found lost when it is asked for.
-                await asyncio.gather(*(_found_again(place) for place in attended))
-                stage.result.figures["seconds_to_hybrid_after_all_was_lost"] = round(time.monotonic() - began, 2)
-            for reason, times in probes.reasons(probe.probes).items():
-                stage.result.figures[f"recalls_without_vectors_when_all_was_lost: {reason}"] = times
+            await lose_everything(stage, attended)
             await judge_detection(stage, unattended)
         after_status = [await place.caught_up() for place in places]
     finally:
@@ -175,6 +167,21 @@ async def _rebuilt(stage: Stage, attended: Sequence[IndexedPlace], unattended: I
     generations = [[one.generation.authority_digest for one in statuses] for statuses in (before_status, after_status)]
     stage.found("the generation is the same", len(generations), index.changed_identity(map(set, generations)))
     stage.found("the index catches up with what was lost", len(places), _behind(places, after_status))
+
+
+async def lose_everything(stage: Stage, attended: Sequence[IndexedPlace]) -> None:
+    """Until all places are recalled by meaning again; what recalls find meanwhile is right."""
+    async with RecallProbe(attended[0]) as probe:
+        await stage.cluster.redis.restart_empty_everywhere()
+        stage.result.faults["restart of Redis without data, nobody writes"] += 1
+        began = time.monotonic()
+        # What nobody asks for is nobody's loss: it is found lost when it is asked for.
+        await asyncio.gather(*(_found_again(place) for place in attended))
+        stage.result.figures["seconds_to_hybrid_after_all_was_lost"] = round(time.monotonic() - began, 2)
+    for reason, times in probes.reasons(probe.probes).items():
+        stage.result.figures[f"recalls_without_vectors_when_all_was_lost: {reason}"] = times
+    wrong = probes.wrongly_answered(probe.probes, "node-0", _own(attended[0]))
+    stage.found("recall finds what it was asked for while all is lost and built again", len(probe.probes), wrong)
 
 
 async def judge_detection(stage: Stage, unattended: IndexedPlace) -> None:

@@ -13,7 +13,7 @@ from tests.processes.polling import WaitTimeoutError
 from tests.qualification.checks.probes import Probe
 from tests.qualification.report.results import RowResult
 from tests.qualification.scenarios import redis_failover
-from tests.qualification.scenarios.redis_failover import judge_detection
+from tests.qualification.scenarios.redis_failover import judge_detection, lose_everything
 from tests.qualification.scenarios.stage import Stage
 
 LOST = Probe(began=1.0, ended=1.1, mode="AUTO", used="LEXICAL", degradation="INDEX_REGRESSED", found=("node-0",))
@@ -82,3 +82,37 @@ async def test_an_index_whose_loss_the_status_does_not_tell_is_found(monkeypatch
 
 async def test_a_recall_that_searches_what_is_left_of_a_lost_index_is_found(monkeypatch: pytest.MonkeyPatch):
     assert await _problems(monkeypatch, [EMPTY, LOST]) == ["a AUTO recall at 1.000, answered by HYBRID, misses node-0"]
+
+
+@pytest.mark.parametrize(
+    ("found", "problems"),
+    [
+        (("node-0",), []),
+        (("node-0", "foreign"), ["a HYBRID recall at 1.000, answered by HYBRID, returned foreign"]),
+        ((), ["a HYBRID recall at 1.000, answered by HYBRID, misses node-0"]),
+    ],
+)
+async def test_what_recalls_find_while_all_is_lost_is_held_against_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...], problems: list[str]
+):
+    answers = [LOST, Probe(began=1.0, ended=1.1, mode="HYBRID", used="HYBRID", found=found)]
+
+    @asynccontextmanager
+    async def probe(place: Any) -> AsyncIterator[Any]:
+        yield SimpleNamespace(probes=answers)
+
+    async def nothing(*_: object) -> None: ...
+
+    monkeypatch.setattr(redis_failover, "RecallProbe", probe)
+    monkeypatch.setattr(redis_failover, "_found_again", nothing)
+    stage = Stage(
+        cluster=cast(Any, SimpleNamespace(redis=SimpleNamespace(restart_empty_everywhere=nothing))),
+        rng=random.Random(1),
+        seconds=0.0,
+        prefix="q",
+        result=RowResult(row=4, name="", promise=""),
+    )
+    await lose_everything(stage, [cast(Any, SimpleNamespace(remembered=["request-0"]))])
+    (finding,) = stage.result.findings
+    assert (finding.looked_at, finding.problems) == (2, problems)
+    assert stage.result.figures["recalls_without_vectors_when_all_was_lost: INDEX_REGRESSED"] == 1
