@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -57,6 +56,8 @@ class EmbeddingProvider:
             if measured is not None:
                 result.distributions[name] = measured
         result.figures["questions_asked_again"] = meanings.asked_again.total()
+        for reason, times in meanings.asked_again.items():
+            result.figures[f"questions_asked_again: {reason}"] = times
         stage.found("tokens are counted", len(tokens), [] if sum(tokens) else ["no call said what it cost"])
         result.caveats.append("One model on this machine's processor; latencies of a remote provider are its own.")
 
@@ -78,13 +79,15 @@ async def ask_while_away(
     known = {question: answer[0] for question, answer in before.items() if answer}
     asked, problems = 0, []
     with stage.timeline.span(Lane.FAULT, EmbeddingKilled.name, key="embedding"):
-        await cluster.embedding.kill9()
-        stage.result.faults[EmbeddingKilled.name] += 1
-        for name, direct_session in sessions.items():
-            away = await meanings.ask(direct_session, RecallMode.AUTO)
-            asked += len(away)
-            problems += lost(away, known, f"provider away, {name}")
-        await cluster.embedding.start()
+        try:
+            await cluster.embedding.kill9()
+            stage.result.faults[EmbeddingKilled.name] += 1
+            for name, direct_session in sessions.items():
+                away = await meanings.ask(direct_session, RecallMode.AUTO)
+                asked += len(away)
+                problems += lost(away, known, f"provider away, {name}")
+        finally:
+            await cluster.embedding.start()
     stage.found("with the provider away questions that were asked before are answered as before", asked, problems)
 
 
@@ -107,13 +110,12 @@ async def _identify(
 
 
 async def _timed(stage: Stage, meanings: Meanings, session: MemorySession) -> tuple[dict[str, list[str]], list[float]]:
-    """What each question finds, and how many seconds each took."""
+    """What each question finds, and how many seconds the recall took that found it."""
     answers: dict[str, list[str]] = {}
     seconds = []
     for number in meanings.numbers:
-        began = time.monotonic()
         answers |= await meanings.ask(session, RecallMode.SEMANTIC, [number])
-        seconds.append(time.monotonic() - began)
+        seconds.append(meanings.seconds[f"q{number}"])
         stage.timeline.sample(Series.EMBEDDING_SECONDS, seconds[-1], key="question")
     return answers, seconds
 

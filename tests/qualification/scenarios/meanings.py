@@ -56,6 +56,8 @@ class Meanings:
     numbers: Sequence[int] = range(len(PAIRS))
     asked_again: Counter[str] = field(default_factory=Counter)
     """How often a question had not been understood, by the reason."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """What the latest recall of each question took that was its answer, without those before it."""
 
     @property
     def right(self) -> Mapping[str, str]:
@@ -81,20 +83,22 @@ class Meanings:
         answers = {}
         ends_at = time.monotonic() + _PATIENT_SECONDS
         for number in self.numbers if numbers is None else numbers:
-            recall = await self._understood(session, PAIRS[number][1], mode, ends_at)
+            recall, self.seconds[f"q{number}"] = await self._understood(session, PAIRS[number][1], mode, ends_at)
             answers[f"q{number}"] = [hit.node_id for hit in recall if hit.semantic is not None]
         return answers
 
     async def _understood(
         self, session: MemorySession, question: str, mode: RecallMode | None, ends_at: float
-    ) -> Recall:
+    ) -> tuple[Recall, float]:
+        """The answer, and how many seconds it took."""
         while True:
+            began = time.monotonic()
             recalling = session.recall(question, mode=mode, timeout=_QUESTION_SECONDS)
             try:
                 recall = await self.tally.of("ActiveRecall", recalling)
                 reason = "" if recall.degradation is None else recall.degradation.reason.name
                 if reason not in _TOO_SLOW or time.monotonic() >= ends_at:
-                    return recall
+                    return recall, time.monotonic() - began
             except SemanticUnavailableError as error:
                 reason = error.metadata.get("cause", "")
                 if reason not in _TOO_SLOW or time.monotonic() >= ends_at:

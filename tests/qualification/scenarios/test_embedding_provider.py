@@ -1,4 +1,4 @@
-"""Whom row 7 asks while the provider is away, over servers that are made up."""
+"""Whom row 7 asks while the provider is away, and what it takes the time of, over servers that are made up."""
 
 import random
 from collections import Counter
@@ -13,7 +13,7 @@ from tests.qualification.recorder.operations import Tally
 from tests.qualification.report.results import Operations, RowResult, Verdict
 from tests.qualification.report.timeline import Timeline
 from tests.qualification.scenarios import meanings as scenario
-from tests.qualification.scenarios.embedding_provider import ask_while_away
+from tests.qualification.scenarios.embedding_provider import _timed, ask_while_away
 from tests.qualification.scenarios.meanings import Meanings, node_id
 from tests.qualification.scenarios.paraphrases import PAIRS
 from tests.qualification.scenarios.stage import Stage
@@ -24,8 +24,12 @@ class _Provider:
 
     is_there = True
 
+    def __init__(self) -> None:
+        self.kills = 0
+
     async def kill9(self) -> None:
         self.is_there = False
+        self.kills += 1
 
     async def start(self) -> None:
         self.is_there = True
@@ -113,3 +117,39 @@ async def test_servers_that_do_not_remember_vectors_of_questions_are_found(monke
     monkeypatch.setattr(scenario, "_PATIENT_SECONDS", 0.0)
     (finding,) = (await _asked(_Cluster(remembers=False))).findings
     assert (finding.verdict, len(finding.problems)) == (Verdict.FAIL, 2 * len(PAIRS))
+
+
+async def test_the_provider_is_back_also_if_asking_fails():
+    cluster = _Cluster()
+
+    def recall(question: str) -> Any:
+        if not cluster.embedding.is_there:
+            raise ConnectionError("gone")
+        return _Recall([], None)
+
+    for server in cluster.servers:
+        server.recall = recall  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError):
+        await _asked(cluster)
+    assert (cluster.embedding.kills, cluster.embedding.is_there) == (1, True)
+
+
+async def test_the_time_of_a_question_is_that_of_its_answer_and_not_of_what_was_not_understood_before(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    now = 100.0
+    recalls: list[tuple[float, Any]] = [(60.0, _Recall([], DegradationReason.DEADLINE)), (0.5, _Recall([], None))]
+
+    async def recall(question: str, **_: object) -> Any:
+        nonlocal now
+        took, answer = recalls.pop(0)
+        now += took
+        return answer
+
+    monkeypatch.setattr(scenario, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(scenario, "_PAUSE_SECONDS", 0.0)
+    meanings = Meanings(cast(Any, None), Tally(Operations(), Timeline()), [7])
+    stage = SimpleNamespace(timeline=Timeline())
+    answers, seconds = await _timed(cast(Any, stage), meanings, cast(Any, SimpleNamespace(recall=recall)))
+    assert (answers, seconds) == ({"q7": []}, [0.5])
+    assert meanings.asked_again == {"DEADLINE": 1}
