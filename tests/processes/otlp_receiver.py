@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 _KEPT_PER_METRIC: Final = 50_000
 _KEPT_SPANS: Final = 50_000
 _SPARED_BYTES: Final = 1 << 30
-"""Of the disk: for what else is written there, by those who send and by those whom they call."""
+"""Of the disk: for what else is written there, which may be the report."""
 
 _NANOS: Final = 1e-9
 
@@ -78,8 +78,8 @@ class OtlpReceiver:
     """Listens for traces and metrics, with gRPC, on the loop that it is started on. Give `endpoint` to those who send.
 
     Keeps the newest of everything: so many values of each metric, and so many spans. Every message goes into `raw_path`
-    as it came, however many there are, for as long as the disk has room for it and for a copy of the file, and
-    `_SPARED_BYTES` more; `raw_bytes_lost` says how much did not. `free_bytes` tells how much room a folder's disk has.
+    as it came, however many there are, for as long as its disk has room for it and `_SPARED_BYTES` more;
+    `raw_bytes_lost` says how much did not. `free_bytes` tells how much room a folder's disk has.
     """
 
     def __init__(self, raw_path: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> None:
@@ -87,9 +87,8 @@ class OtlpReceiver:
         self._free_bytes = free_bytes
         self.raw_bytes_lost = 0
         self.port = 0
-        self._raw_size = 0
         # Without a buffer: who looks at the file while servers go on sees all that has come in.
-        self._raw = raw_path.open("ab", buffering=0)
+        self._raw = raw_path.open("wb", buffering=0)
         self._metrics: dict[str, deque[Measurement]] = {}
         self._histograms: dict[str, deque[Histogram]] = {}
         self._spans: deque[tuple[float, str, trace_pb2.Span]] = deque(maxlen=_KEPT_SPANS)
@@ -206,15 +205,13 @@ class OtlpReceiver:
         )
 
     def _keep(self, message: bytes) -> float:
-        written = self._write(message)
-        self._raw_size += written
-        self.raw_bytes_lost += len(message) - written
+        self.raw_bytes_lost += len(message) - self._write(message)
         return time.monotonic()
 
     def _write(self, message: bytes) -> int:
         """How many bytes of it the disk took."""
         # Looked at each time, which costs microseconds: the disk is not this file's alone.
-        if self._free_bytes(self.raw_path.parent) < self._raw_size + 2 * len(message) + _SPARED_BYTES:
+        if self._free_bytes(self.raw_path.parent) < len(message) + _SPARED_BYTES:
             return 0
         try:
             return self._raw.write(message)

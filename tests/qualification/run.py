@@ -32,7 +32,7 @@ from tests.qualification.scenarios.table import (
     rows,
     scenario_of,
 )
-from tests.qualification.stand import OpenCluster, Stand
+from tests.qualification.stand import OpenCluster, Stand, logs_of
 
 STANDARD_MINUTES: Final = 10.0
 """What every row takes together; a run that is longer than `LONG_MINUTES` explores for the rest of its time."""
@@ -46,6 +46,8 @@ _SHARED: Final = 0.8
 """Of the time that is asked for, what scenarios are given to fill; the rest is for what they have to do anyway."""
 _ANYWAY_SECONDS: Final = 900.0
 """How slow a machine is is not judged: this is for what hangs."""
+_SCANNED_BYTES_PER_SECOND: Final = 1_000_000
+"""At the very least, where nothing hangs."""
 _REGRESSION_SECONDS: Final = 5.0
 _HEALTHY_SECONDS: Final = 180.0
 _CANCEL_SECONDS: Final = 30.0
@@ -98,7 +100,7 @@ class Run:
         self._say = say
         self._timeline = Timeline()
         self._find = find or _find
-        self._open = open_cluster or _cluster_of(seed, service_root)
+        self._open = open_cluster or _cluster_of(seed, service_root, out / "logs")
         self._stragglers: list[asyncio.Task[None]] = []
         self._command = command
 
@@ -159,7 +161,8 @@ class Run:
                 result=result,
                 traces=stand.traces,
             )
-            await self._play(turn.scenario, stage, turn.deadline_seconds, report, stand)
+            deadline = turn.deadline_seconds + (_scan_seconds(stand.traces()) if turn.row == HYGIENE else 0.0)
+            await self._play(turn.scenario, stage, deadline, report, stand)
             result.seconds = time.monotonic() - began
             if result.error:
                 _count_calls(result, self._timeline, began)
@@ -300,6 +303,12 @@ def _count_calls(result: RowResult, timeline: Timeline, began: float) -> None:
             result.operations.attempts[method, outcome] = max(counted, count)
 
 
+def _scan_seconds(traces: Traces) -> float:
+    """What a scan may take at most: the longer the run, the more there is to look through."""
+    there = sum(path.stat().st_size for path in traces.files if path.is_file())
+    return there / _SCANNED_BYTES_PER_SECOND
+
+
 async def _see_healthy(stand: Stand, result: RowResult) -> None:
     """A scenario mends what it breaks: a cluster that does not get healthy again is its fault."""
     found = await stand.problems(_HEALTHY_SECONDS)
@@ -321,8 +330,12 @@ def _blame(report: Report, found: Sequence[str]) -> None:
     report.results.append(RowResult(row=row.number, name=row.name, promise=row.promise, findings=[finding]))
 
 
-def _cluster_of(seed: int, service_root: Path | None) -> OpenCluster:
+def _cluster_of(seed: int, service_root: Path | None, logs: Path) -> OpenCluster:
     def open_cluster(folder: Path, timeline: Timeline, number: int) -> Cluster:
-        return Cluster(folder, timeline=timeline, service_root=service_root, seed=seed + number)
+        kept = logs_of(logs, number)
+        kept.mkdir(parents=True, exist_ok=True)
+        # At once where it is kept: there is one disk whose room is looked at, and nothing of this size is copied.
+        telemetry = kept / "otlp.bin"
+        return Cluster(folder, timeline=timeline, service_root=service_root, seed=seed + number, telemetry=telemetry)
 
     return open_cluster

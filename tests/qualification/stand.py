@@ -29,7 +29,10 @@ _SAMPLE_SECONDS: Final = 1.0
 
 
 class Stand:
-    """Holds one cluster at a time. Its folder is temporary; the logs of its processes are copied to `logs`."""
+    """Holds one cluster at a time. Its folder is temporary; the logs of its processes are copied to `logs`.
+
+    What cannot be kept is a problem of the scan of `traces`, and nobody else's.
+    """
 
     def __init__(self, open_cluster: OpenCluster, timeline: Timeline, logs: Path) -> None:
         self._open = open_cluster
@@ -74,8 +77,13 @@ class Stand:
         self._number += 1
         folder = self._work / f"cluster-{self._number}"
         folder.mkdir()
-        with self._timeline.span(Lane.PROCESS, f"cluster {self._number} starts", key="cluster"):
-            self._cluster = await self._stack.enter_async_context(self._open(folder, self._timeline, self._number))
+        try:
+            with self._timeline.span(Lane.PROCESS, f"cluster {self._number} starts", key="cluster"):
+                self._cluster = await self._stack.enter_async_context(self._open(folder, self._timeline, self._number))
+        except BaseException:
+            # Nobody knows by now what its telemetry must not hold.
+            await asyncio.to_thread(shutil.rmtree, logs_of(self._logs, self._number), ignore_errors=True)
+            raise
         await self._stack.enter_async_context(_sampled(self._cluster))
         return self._cluster
 
@@ -102,22 +110,38 @@ class Stand:
         cluster, self._cluster = self._cluster, None
         if cluster is None:
             return
-        logs = self._logs / f"cluster-{self._number}"
+        logs = logs_of(self._logs, self._number)
+        kept: set[Path] = set()
         try:
             # Some processes take their log with them.
-            await asyncio.to_thread(_copy, _left_by(cluster), logs)
+            kept = await asyncio.to_thread(_copy, _left_by(cluster), logs)
         finally:
             try:
                 await self._stack.aclose()
             finally:
-                kept = await asyncio.to_thread(_copy, _left_by(cluster), logs)
-                self._traces |= Traces(forbidden=_forbidden(cluster), files=kept)
+                kept |= await asyncio.to_thread(_copy, _left_by(cluster), logs)
+                self._traces |= Traces(
+                    forbidden=_forbidden(cluster), files=sorted(kept), lost=_lost(cluster, self._number)
+                )
 
     def traces(self) -> Traces:
         """What all clusters have left so far, the present one with what it has written by now."""
-        if self._cluster is None:
+        cluster = self._cluster
+        if cluster is None:
             return self._traces
-        return self._traces | Traces(forbidden=_forbidden(self._cluster), files=list(_left_by(self._cluster).values()))
+        return self._traces | Traces(
+            forbidden=_forbidden(cluster), files=list(_left_by(cluster).values()), lost=_lost(cluster, self._number)
+        )
+
+
+def logs_of(logs: Path, number: int) -> Path:
+    """The folder that a cluster's logs and telemetry are kept in."""
+    return logs / f"cluster-{number}"
+
+
+def _lost(cluster: Cluster, number: int) -> list[str]:
+    lost = cluster.telemetry.raw_bytes_lost
+    return [f"{lost} bytes of cluster {number}'s telemetry found no room on the disk"] if lost else []
 
 
 def _forbidden(cluster: Cluster) -> Forbidden:
@@ -131,15 +155,21 @@ def _left_by(cluster: Cluster) -> Mapping[str, Path]:
     named |= {one.log: f"sentinel-{number}.log" for number, one in enumerate(cluster.redis.sentinels, start=1)}
     found = {named.get(path, path.name): path for path in cluster.logs}
     received = cluster.telemetry.raw_path
-    return {**found, **({received.name: received} if received.is_file() else {})}
+    return {**found, received.name: received}
 
 
-def _copy(files: Mapping[str, Path], folder: Path) -> list[Path]:
-    """Keep copies of what is there, under their names; return all that the folder has by now."""
+def _copy(files: Mapping[str, Path], folder: Path) -> set[Path]:
+    """Keep copies of what does not lie in the folder, under their names; return all that should be there by now."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in files.items():
-        shutil.copyfile(path, folder / name)
-    return sorted(folder.iterdir())
+        kept = folder / name
+        if path == kept:
+            continue
+        try:
+            shutil.copyfile(path, kept)
+        except OSError:
+            kept.unlink(missing_ok=True)  # a part of it is no copy, and takes the room that the report needs
+    return {*folder.iterdir(), *(folder / name for name in files)}
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,10 @@
 """A run over a cluster that is made up: what it does with what scenarios find, break and raise."""
 
 import asyncio
+import errno
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +37,7 @@ class _MadeUpCluster:
         self.canary = _CANARY
         self.servers: list[Any] = []
         self.postgres = self.redis = SimpleNamespace(nodes=(), sentinels=())
-        self.telemetry = SimpleNamespace(raw_path=folder / "otlp.bin")
+        self.telemetry = SimpleNamespace(raw_path=folder / "otlp.bin", raw_bytes_lost=0)
         self.broken = False
         self.ended = False
 
@@ -48,6 +50,7 @@ class _MadeUpCluster:
 
     async def __aenter__(self) -> Self:
         (self.folder / "server-0.log").write_text('{"event": "started"}\n')
+        self.telemetry.raw_path.touch()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -311,6 +314,97 @@ async def test_a_leak_in_a_log_fails_hygiene_and_leaves_the_pack_without_its_mar
     assert not (tmp_path / HYGIENE_OK).exists()
     assert json.loads((tmp_path / REPORT_JSON).read_text())["verdict"] == "fail"
     assert any("server-0.log: " in line and planted not in line for line in said)
+
+
+async def test_a_disk_without_room_for_a_log_fails_hygiene_and_the_report_says_so(
+    tmp_path: Path, clusters: _Clusters, monkeypatch: pytest.MonkeyPatch
+):
+    def half(source: Path, kept: Path) -> None:
+        kept.write_bytes(source.read_bytes()[:3])
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(shutil, "copyfile", half)
+
+    report = await _run(tmp_path, clusters, 1, 11).run()
+
+    assert [result.verdict for result in report.results] == [Verdict.PASS, Verdict.FAIL]
+    assert "server-0.log is gone, and was not looked at" in report.results[1].findings[-1].problems
+    assert json.loads((tmp_path / REPORT_JSON).read_text())["verdict"] == "fail"
+    assert not (tmp_path / HYGIENE_OK).exists()
+    assert not list((tmp_path / "logs" / "cluster-1").iterdir())
+
+
+async def test_telemetry_that_was_lost_fails_hygiene_also_if_its_cluster_was_replaced(
+    tmp_path: Path, clusters: _Clusters
+):
+    async def loses(stage: Stage) -> None:
+        await _passes(stage)
+        cast(Any, stage.cluster).telemetry.raw_bytes_lost = 7
+        cast(Any, stage.cluster).broken = True
+
+    report = await _run(tmp_path, clusters, 1, 2, 11, row_1=loses).run()
+
+    assert [result.verdict for result in report.results] == [Verdict.FAIL, Verdict.PASS, Verdict.FAIL]
+    assert report.results[2].findings[-1].problems == ["7 bytes of cluster 1's telemetry found no room on the disk"]
+
+
+async def test_telemetry_is_written_where_it_is_kept_and_looked_through_without_a_copy(
+    tmp_path: Path, clusters: _Clusters, monkeypatch: pytest.MonkeyPatch
+):
+    copied = set[str]()
+
+    def copyfile(source: Path, kept: Path) -> None:
+        copied.add(source.name)
+        kept.touch()
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    out = tmp_path / "out"
+    made = running._cluster_of(7, None, out / "logs")(tmp_path, Timeline(), 1)
+
+    async def leaks(stage: Stage) -> None:
+        await _passes(stage)
+        cast(Any, stage.cluster).telemetry = cast(Any, made).telemetry
+        cast(Any, made).telemetry.raw_path.write_text(_TOKEN)
+
+    report = await _run(out, clusters, 1, 11, row_1=leaks).run()
+    await cast(Any, made).telemetry.__aexit__(None, None, None)
+
+    assert (out / "logs" / "cluster-1" / "otlp.bin").read_text() == _TOKEN
+    assert copied == {"server-0.log"}
+    assert report.results[1].findings[-1].problems == ["otlp.bin: secret at byte 0"]
+
+
+async def test_a_cluster_that_does_not_start_leaves_no_telemetry_that_nobody_looks_through(tmp_path: Path):
+    def refuses(folder: Path, timeline: Timeline, number: int) -> Any:
+        kept = tmp_path / "logs" / f"cluster-{number}"
+        kept.mkdir(parents=True)
+        (kept / "otlp.bin").write_text(_TOKEN)
+        raise OSError("no PostgreSQL here")
+
+    def find(row: Row) -> tuple[Scenario, Sequence[Scenario]]:
+        return _Played(row.number, _passes), ()
+
+    await Run(1, 1, (1,), tmp_path, command=_COMMAND, open_cluster=refuses, find=find).run()
+
+    assert not (tmp_path / "logs" / "cluster-1" / "otlp.bin").exists()
+
+
+async def test_the_more_there_is_to_scan_the_longer_hygiene_may_take(
+    tmp_path: Path, clusters: _Clusters, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "_ANYWAY_SECONDS", 0.05)
+    monkeypatch.setattr(running, "_SCANNED_BYTES_PER_SECOND", 10_000)
+
+    async def hangs(stage: Stage) -> None:
+        cast(Any, stage.cluster).telemetry.raw_path.write_bytes(bytes(6_000))
+        await asyncio.Event().wait()
+
+    report = await _run(tmp_path, clusters, 1, 11, minutes=0.0001, row_1=hangs, row_11=hangs).run()
+
+    assert [result.error for result in report.results] == [
+        "it was not done after 0 seconds",
+        "it was not done after 1 seconds",
+    ]
 
 
 async def test_a_report_withholds_problems_that_would_tell_a_text(tmp_path: Path, clusters: _Clusters):

@@ -110,11 +110,14 @@ class Traces:
 
     forbidden: Forbidden = field(default_factory=Forbidden)
     files: list[Path] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """What cannot be looked at any more, in words."""
 
     def __or__(self, other: Traces) -> Traces:
         return Traces(
             forbidden=self.forbidden | other.forbidden,
             files=list(dict.fromkeys([*self.files, *other.files])),
+            lost=list(dict.fromkeys([*self.lost, *other.lost])),
         )
 
 
@@ -126,10 +129,11 @@ class Scanned:
 
 
 def scan(traces: Traces) -> Scanned:
-    """Look through everything. Files that are gone by now are a problem: they were not looked at."""
+    """Look through everything. What is lost, or gone by now, is a problem: it was not looked at."""
     scanner = Scanner(traces.forbidden)
     there = [path for path in traces.files if path.is_file()]
-    problems = [f"{path.name} is gone, and was not looked at" for path in traces.files if not path.is_file()]
+    problems = [*traces.lost]
+    problems += [f"{path.name} is gone, and was not looked at" for path in traces.files if not path.is_file()]
     problems += scanner.scan_files(there)
     return Scanned(files=len(there), bytes=sum(path.stat().st_size for path in there), problems=problems)
 

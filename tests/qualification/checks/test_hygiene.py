@@ -85,6 +85,12 @@ def test_a_file_that_is_gone_was_not_looked_at(tmp_path: Path):
     assert found.problems == ["gone.log is gone, and was not looked at"]
 
 
+def test_what_was_lost_was_not_looked_at():
+    found = scan(Traces(lost=["7 bytes found no room"]) | Traces(forbidden=_FORBIDDEN, lost=["8 bytes found no room"]))
+
+    assert found.problems == ["7 bytes found no room", "8 bytes found no room"]
+
+
 def test_a_file_whose_name_tells_is_found(tmp_path: Path):
     (tmp_path / f"{_WORD}.txt").write_text("nothing")
 

@@ -59,11 +59,12 @@ class Cluster:
         servers: int = 2,
         seed: int = 0,
         settings: Mapping[str, object] | None = None,
+        telemetry: Path | None = None,
     ) -> None:
         """`service_root`: a folder with another package durable_memory, which the servers run instead of this one.
 
         The same `seed` gives the same canary. `settings` of the servers, by their name in lower case, win over those of
-        this class.
+        this class. `telemetry`: the file for all that servers send, which may grow large; by default in `folder`.
         """
         self.folder = folder
         self.service_root = service_root
@@ -75,7 +76,7 @@ class Cluster:
         self.canary = "q" + "".join(letters)
         """A word that every text and question of the traffic holds, so that one that leaked is found."""
         self.api_key = secrets.token_urlsafe(32)
-        self.telemetry = OtlpReceiver(folder / "otlp.bin")
+        self.telemetry = OtlpReceiver(telemetry or folder / "otlp.bin")
         self.postgres = PostgresPair()
         self.redis = RedisGroup()
         self.embedding = EmbeddingNode(folder, timeline)

@@ -61,11 +61,8 @@ def _judge(stage: Stage, found: Scanned, traces: Traces) -> None:
     silent = [server.name for server in cluster.servers if not server.log_text().strip()]
     stage.found("every server has a log", len(cluster.servers), [f"{name} has none" for name in silent])
     metrics, spans = len(cluster.telemetry.metric_names), sum(1 for _ in cluster.telemetry.spans())
-    lost = cluster.telemetry.raw_bytes_lost
     stage.found("metrics came in", metrics, [])
-    stage.found(
-        "spans came in, and none went unseen", spans, [f"{lost} bytes found no room on the disk"] if lost else []
-    )
+    stage.found("spans came in", spans, [])
     stage.found("the scan finds what is planted", 3, _unseen(traces.forbidden))
     stage.result.figures |= {
         "files_scanned": found.files,
