@@ -28,7 +28,7 @@ from durable_memory.certificate_files import is_pair
 from durable_memory.config import PREFIX, Settings, SettingsError, default_store
 from durable_memory.domain.errors import DomainError, Reason, not_serving
 from durable_memory.domain.session import NO_PROVIDER
-from durable_memory.embedding import why_lexical
+from durable_memory.embedding import chosen_provider, why_lexical
 from durable_memory.observation import observe
 from durable_memory.page_token_keys import PageTokenKeys
 from durable_memory.ports.embedder import Embedder
@@ -93,10 +93,8 @@ def read_access(settings: Settings) -> Access:
             f"{PREFIX}TLS_CERTIFICATE_FILE: {certificate} and {key} are not a certificate and its private key as PEM, "
             "without a password"
         )
-    if isinstance(settings.store, PostgresUrl):
-        options = parse_target(settings.store.dsn).options
-        faults += [f"{PREFIX}STORE: {fault}" for fault in tls_file_faults(options, os.environ)]
-    if settings.vectors.redis_url is not None:
+    faults += _store_file_faults(settings)
+    if settings.vectors.redis_url is not None and chosen_provider(settings) != "none":  # else nobody connects to it
         from durable_memory.adapters.redis import parse_redis_url  # who has no Redis has no need of the driver
 
         url = parse_redis_url(settings.vectors.redis_url.get_secret_value())
@@ -110,6 +108,15 @@ def read_access(settings: Settings) -> Access:
     reach = "this machine" if settings.is_loopback else "EVERY MACHINE THAT REACHES THE ADDRESS"
     described = f"no credentials: anybody on {reach} may do everything"
     return Access(authenticator=DevelopmentAuthenticator(), tls=tls, description=described)
+
+
+def _store_file_faults(settings: Settings) -> list[str]:
+    """What is wrong with the files that the store's URL names."""
+    if not isinstance(settings.store, PostgresUrl):
+        return []
+    target = parse_target(settings.store.dsn)
+    faults = tls_file_faults(target.options, os.environ, [host.name for host in target.hosts])
+    return [f"{PREFIX}STORE: {fault}" for fault in faults]
 
 
 class Application:
@@ -425,8 +432,10 @@ def build_store(settings: Settings, ids: Ids) -> Store:
 async def migrate_store(settings: Settings) -> Sequence[str]:
     """Bring the store to the schema of this version and return the names of what was applied, in order.
 
-    Raises: MigrationError; SettingsError as `build_store`.
+    Raises: MigrationError; SettingsError as `build_store`, and for files that the store's URL names.
     """
+    if faults := _store_file_faults(settings):
+        raise SettingsError(faults)
     try:
         if isinstance(settings.store, PostgresUrl):
             return await migrate_postgres(settings.store.dsn)
@@ -435,8 +444,10 @@ async def migrate_store(settings: Settings) -> Sequence[str]:
             await store.open()  # an embedded store migrates itself
         finally:
             await store.close()
-    except (DomainError, MigrationRefusedError, OSError) as error:
-        raise MigrationError(f"{settings.store} cannot be migrated: {error}") from error
+    except (DomainError, MigrationRefusedError, OSError, ValueError) as error:
+        # A driver's own words about its URL may quote it.
+        cause = type(error).__name__ if isinstance(error, ValueError) else error
+        raise MigrationError(f"{settings.store} cannot be migrated: {cause}") from error
     return ()
 
 

@@ -195,6 +195,17 @@ def test_migrate_makes_the_default_file_for_its_owner_alone(tmp_path, environmen
     assert folder.stat().st_mode & 0o077 == 0
 
 
+def test_migrate_needs_none_of_the_files_that_only_a_server_reads(tmp_path, environment):
+    missing = environment | {
+        f"{PREFIX}VECTORS_REDIS_URL": f"rediss://localhost/0?ssl_ca_certs={tmp_path}/ca.pem",
+        f"{PREFIX}EMBEDDING_PROVIDER": "local",
+        f"{PREFIX}CREDENTIALS_FILE": f"{tmp_path}/credentials.json",
+    }
+    assert _run("check-config", **missing).returncode == 2
+    done = _run("migrate", **missing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_migrate_that_cannot_reach_the_database_fails_without_its_password(environment):
     done = _run("migrate", "--store", f"postgresql://memory:hunter2@127.0.0.1:{free_port()}/memory", **environment)
     assert done.returncode == 1

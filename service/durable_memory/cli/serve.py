@@ -85,9 +85,10 @@ def migrate(store: Store = None) -> None:
     """Bring the store to the schema of this version. A server does so by itself for a SQLite file only."""
     from durable_memory.config import SettingsError
     from durable_memory.main import MigrationError, migrate_store
+    from durable_memory.settings_reading import load_settings
 
-    settings = _settings(store=store)
     try:
+        settings = load_settings(store=store)  # what only a server reads, such as its keys, may be missing here
         applied = asyncio.run(migrate_store(settings))
     except SettingsError as error:
         _fail(error.faults, code=2)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from durable_memory.adapters.postgres.migrations import migrate
 from durable_memory.config import PREFIX, Settings, SettingsError
 from durable_memory.domain.errors import DomainError, Reason
-from durable_memory.main import read_access
+from durable_memory.main import MigrationError, migrate_store, read_access
 from durable_memory.store_url import parse_store_url
 from tests.integration.postgres.conftest import OpenStore, answers
 from tests.integration.postgres.plans import NAMESPACE, create
@@ -282,6 +282,7 @@ def test_files_that_a_url_names_are_looked_at_before_anything_is_connected(autho
         ({"sslmode": "require", "sslrootcert": no_certificate}, f"{no_certificate} with sslrootcert, which holds no"),
         ({**_verified(authority), "sslcrl": missing}, f"{missing} with sslcrl, which cannot be read"),
         ({**_verified(authority), "sslcert": missing}, f"{missing} with sslcert, which cannot be read"),
+        ({"sslrootcert": authority.certificate}, "with sslrootcert, which nobody looks at with sslmode=prefer"),
         ({**own, "sslcert": "%00"}, "names no file with sslcert"),
         ({**own, "sslkey": missing}, f"{missing} with sslkey, which cannot be read"),
         ({**own, "sslkey": other.key}, "which are not a certificate and its private key"),
@@ -308,3 +309,18 @@ def test_what_the_environment_and_the_user_s_folder_say_stands_in_for_options(
     (tmp_path / ".postgresql").mkdir()
     (tmp_path / ".postgresql" / "root.crt").write_text(authority.certificate.read_text())
     assert _faults() == ()
+
+
+@pytest.mark.usefixtures("no_files_of_the_user")
+async def test_a_migration_looks_at_the_files_that_its_url_names(tmp_path: Path):
+    missing = Settings(store=parse_store_url(_url("db1.example", sslmode="verify-full", sslrootcert=tmp_path / "no")))
+    with pytest.raises(SettingsError, match="with sslrootcert, which cannot be read"):
+        await migrate_store(missing)
+
+
+@pytest.mark.usefixtures("no_files_of_the_user")
+async def test_a_migration_that_the_driver_refuses_says_so_without_its_words(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PGSSLMINPROTOCOLVERSION", "TLS1.2")  # only the driver knows that it is none
+    with pytest.raises(MigrationError, match="cannot be migrated: ClientConfigurationError") as refusal:
+        await migrate_store(Settings(store=parse_store_url(_url("db1.example", sslmode="require"))))
+    assert _PASSWORD not in str(refusal.value)

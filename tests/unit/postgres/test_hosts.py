@@ -3,6 +3,7 @@
 import pytest
 
 from durable_memory.adapters.postgres.hosts import Host, parse_target
+from durable_memory.adapters.postgres.tls import tls_file_faults
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,9 @@ def test_how_much_tls_is_wanted_is_one_of_the_modes_that_there_are(mode):
         ("sslmode=require&sslrootcert=", "option sslrootcert without a value"),
         ("sslmode=verify_full", "sslmode that is none"),
         ("sslmode=Require", "sslmode that is none"),
+        ("sslmode=require&sslnegotiation=x", "sslnegotiation that is none"),
+        ("sslmode=require&ssl_min_protocol_version=TLS1.2", "ssl_min_protocol_version that is none"),
+        ("sslmode=require&ssl_max_protocol_version=1.3", "ssl_max_protocol_version that is none"),
         ("ssl=true", "unknown option of TLS"),
         ("ssl_mode=verify-full", "unknown option of TLS"),
         ("sslrootcerts=/etc/ssl/ca.pem", "unknown option of TLS"),
@@ -68,6 +72,75 @@ def test_an_option_of_tls_that_would_protect_less_than_it_says_is_refused(option
     with pytest.raises(ValueError, match=fault) as caught:
         parse_target(f"postgresql://u:s3cret@h1,h2/d?{options}")
     assert "s3cret" not in str(caught.value)
+
+
+def _faults(url, environment=None):
+    target = parse_target(url)
+    return list(tls_file_faults(target.options, environment or {}, [host.name for host in target.hosts]))
+
+
+@pytest.fixture
+def no_user(monkeypatch, tmp_path):
+    """A user who has no files of TLS."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_user")
+@pytest.mark.parametrize(
+    ("options", "environment", "fault"),
+    [
+        ("sslrootcert=/ca.pem", {}, "/ca.pem with sslrootcert, which nobody looks at with sslmode=prefer"),
+        ("sslcrl=/crl.pem", {}, "/crl.pem with sslcrl, which nobody looks at with sslmode=prefer"),
+        ("sslmode=allow&sslrootcert=/ca.pem", {}, "nobody looks at with sslmode=allow"),
+        ("sslmode=disable&sslrootcert=/ca.pem", {}, "nobody looks at with sslmode=disable"),
+        ("sslrootcert=/ca.pem", {"PGSSLMODE": "disable"}, "nobody looks at with sslmode=disable"),
+        ("sslmode=prefer&sslrootcert=/ca.pem", {"PGSSLMODE": "verify-full"}, "nobody looks at with sslmode=prefer"),
+        ("service=&sslrootcert=/ca.pem", {}, "nobody looks at with sslmode=prefer"),
+        ("sslrootcert=/ca.pem", {"PGSERVICE": "memory"}, "nobody looks at with sslmode=prefer"),
+        ("sslmode=prefer&sslnegotiation=direct", {}, "sslnegotiation=direct, and with sslmode=prefer not"),
+        ("sslmode=prefer", {"PGSSLNEGOTIATION": "direct"}, "sslnegotiation=direct, and with sslmode=prefer not"),
+        ("sslmode=require", {"PGSSLNEGOTIATION": "x"}, "PGSSLNEGOTIATION, which is none of postgres, direct"),
+        ("", {"PGSSLMODE": "Require"}, "PGSSLMODE, which is none of disable,"),
+        ("", {"PGSSLMODE": ""}, "PGSSLMODE, which is none of disable,"),
+        ("", {"PGSSLMODE": "verify_full"}, "asks for sslmode=verify-full without sslrootcert"),
+    ],
+)
+def test_what_would_protect_less_than_it_says_is_told_where_all_of_it_is_known(options, environment, fault):
+    (told,) = _faults(
+        f"postgresql://h1,%2Frun%2Fpostgresql/d?{options}" if options else "postgresql://h1/d", environment
+    )
+    assert fault in told
+
+
+@pytest.mark.usefixtures("no_user")
+def test_revoked_certificates_are_of_no_use_where_none_is_checked():
+    url = "postgresql://h/d?sslmode=require&sslcrl=/nowhere/crl.pem"
+    assert "has sslcrl without sslrootcert=FILE" in _faults(url)[0]
+    told = _faults(url, {"PGSSLROOTCERT": "/nowhere/ca.pem"})
+    assert [fault.partition(" with ")[2][:11] for fault in told] == ["sslrootcert", "sslcrl, whi"]
+
+
+@pytest.mark.usefixtures("no_user")
+@pytest.mark.parametrize(
+    ("url", "environment"),
+    [
+        ("postgresql://%2Frun%2Fpostgresql/d", {}),
+        ("postgresql:///d", {"PGHOST": "/run/a,/run/b"}),
+        ("postgresql:///d?service=memory", {}),
+    ],
+)
+def test_files_that_nobody_reads_are_not_looked_at(url, environment):
+    """The driver speaks no TLS on the socket of this machine unless it is told to, and leaves the rest to a service."""
+    stale = {"PGSSLCERT": "/nowhere/client.pem"}
+    assert _faults(url, stale | environment) == []
+    assert len(_faults("postgresql://h,%2Frun%2Fpostgresql/d", stale)) == 1
+    assert len(_faults("postgresql:///d", stale)) == 1
+
+
+def test_a_folder_of_the_user_that_cannot_be_looked_into_has_no_files(monkeypatch):
+    monkeypatch.setenv("HOME", "/" + "x" * 300)
+    (told,) = _faults("postgresql://h/d?sslmode=verify-full")
+    assert "without sslrootcert" in told
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "x", "1.5", "²"])
