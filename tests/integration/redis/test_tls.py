@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
-from durable_memory.config import PREFIX, Settings, SettingsError
+from durable_memory.config import PREFIX, EmbeddingSettings, Settings, SettingsError
 from durable_memory.domain.errors import DomainError, Reason
 from durable_memory.main import read_access
 from durable_memory.store_url import parse_store_url
@@ -158,11 +158,45 @@ async def test_sentinels_and_the_primary_that_they_name_both_have_to_prove_who_t
             ).index.open()
 
 
-def _faults(url: str) -> tuple[str, ...]:
+async def test_who_names_an_authority_trusts_no_other(
+    server, authority, another_authority, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))  # what the machine trusts
+    url = f"rediss://localhost:{server.tls_port}/0"
+    index = made(url, attempts=1).index
+    await index.open()
+    await index.close()
+    with pytest.raises(DomainError, match="certificate is not trusted"):
+        await made(f"{url}?ssl_ca_certs={another_authority.certificate}", attempts=1).index.open()
+
+
+async def test_files_that_were_replaced_are_read_by_the_next_connection(
+    server, authority, another_authority, open_index: OpenIndex, tmp_path: Path
+):
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text(authority.certificate.read_text())
+    opened = await open_index(f"rediss://localhost:{server.tls_port}/0?ssl_ca_certs={trusted}")
+
+    async def check_anew() -> None:
+        with server.client() as client:
+            client.execute_command("CLIENT KILL TYPE normal SKIPME yes")
+        await opened.index.check()
+
+    await check_anew()
+    trusted.write_text(another_authority.certificate.read_text())
+    with pytest.raises(DomainError, match="certificate is not trusted"):
+        await check_anew()
+    trusted.write_text(authority.certificate.read_text())
+    await check_anew()
+    await opened.index.close()
+
+
+def _faults(url: str, provider: Any = "local") -> tuple[str, ...]:
     """What `check-config` finds, and a server when it starts."""
     vectors: Any = {"redis_url": url}
+    embedding = EmbeddingSettings(provider=provider)
     try:
-        read_access(Settings(store=parse_store_url("memory:"), vectors=vectors))
+        read_access(Settings(store=parse_store_url("memory:"), vectors=vectors, embedding=embedding))
     except SettingsError as error:
         return error.faults
     return ()
@@ -192,3 +226,4 @@ def test_files_that_a_url_names_are_looked_at_before_anything_is_connected(
         assert told.startswith("DURABLE_MEMORY_SERVER_VECTORS_REDIS_URL: ")
         assert fault in told
         assert _PASSWORD not in told
+        assert _faults(f"{url}?{options}", provider="none") == ()  # nobody connects to it

@@ -20,6 +20,7 @@ from durable_memory.adapters.redis.url import Address, RedisKind
         "redis+cluster://localhost:7000",
         "redis+cluster://:secret@a:1,[::1]:2/0",
         "rediss+cluster://user:secret@a,b,c?ssl_ca_certs=/etc/ssl/ca.pem",
+        "rediss://user:secret@redis.example/0?ssl_cert_reqs=none&ssl_check_hostname=false",
     ],
 )
 def test_urls_are_taken_and_shown_without_password_and_options(text):
@@ -73,6 +74,8 @@ def test_urls_are_taken_and_shown_without_password_and_options(text):
         "rediss://:secret@a/0?ssl_cert_reqs=REQUIRED",
         "rediss://:secret@a/0?ssl_check_hostname=",
         "rediss://:secret@a/0?ssl_check_hostname=on",
+        "rediss://:secret@a/0?ssl_cert_reqs=none&ssl_check_hostname=true",
+        "rediss://:secret@a/0?ssl_cert_reqs=none&ssl_ca_certs=/etc/ssl/ca.pem",
     ],
 )
 def test_other_urls_are_refused_without_being_quoted(text):

@@ -6,14 +6,15 @@ The driver's own retries are off, because it cannot know what may be repeated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import structlog
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -48,6 +49,24 @@ class AskingClient(Redis):
         return answer
 
 
+class _SecuredConnection(SSLConnection):
+    """Reads the files of TLS each time it connects, and trusts the authorities in the URL's file and no others.
+
+    The driver reads them once for each of its connections, which outlive what is on the wire, and adds the file's
+    authorities to the machine's.
+    """
+
+    def _connection_arguments(self) -> Mapping[str, Any]:
+        wanted = self.ssl_context
+        context = ssl.create_default_context(cafile=wanted.ca_certs)
+        context.check_hostname = wanted.check_hostname
+        context.verify_mode = wanted.cert_reqs
+        if wanted.certfile:
+            context.load_cert_chain(wanted.certfile, wanted.keyfile)
+        wanted.context = context
+        return super()._connection_arguments()
+
+
 _log = structlog.stdlib.get_logger(__name__)
 
 
@@ -71,6 +90,8 @@ def new_client(
         protocol=2,
         client_name="durable-memory",
     )
+    if pool.connection_class is SSLConnection:
+        pool.connection_class = _SecuredConnection
     return Redis.from_pool(pool)
 
 

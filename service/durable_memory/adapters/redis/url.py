@@ -83,7 +83,7 @@ class RedisUrl:
         return self._of(address, self.sentinel_user, "")
 
     def tls_file_faults(self) -> Iterator[str]:
-        """What is wrong with the files that the options name. The driver reads them at each connection."""
+        """What is wrong with the files that the options name. They are read at each connection."""
         named = dict(parse_qsl(self.options))
         if authorities := named.get("ssl_ca_certs"):
             yield from list_faults("ssl_ca_certs", authorities)
@@ -182,6 +182,12 @@ def _require_complete(options: Mapping[str, str]) -> None:
     for name, values in _TLS_CHOICES.items():
         if options.get(name, values[0]) not in values:
             raise ValueError(f"has an option {name} that is none of {', '.join(values)}")
+    if options.get("ssl_cert_reqs") == "none" and (
+        "ssl_ca_certs" in options or options.get("ssl_check_hostname") == "true"
+    ):
+        raise ValueError(
+            "says with ssl_cert_reqs=none that no certificate is checked, and with another option that it is"
+        )
 
 
 def _user(name: str, password: str) -> str:
