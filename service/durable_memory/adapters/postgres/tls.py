@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from durable_memory.certificate_files import list_faults, pair_faults
+from durable_memory.tls_failure import tls_failure
 
 _MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _NEGOTIATIONS: Final = ("postgres", "direct")
@@ -19,8 +19,6 @@ _VALUES: Final = {
     "ssl_max_protocol_version": _VERSIONS,
 }
 _OPTIONS: Final = (*_VALUES, "sslrootcert", "sslcrl", "sslcert", "sslkey", "sslpassword")
-_OTHER_HOST: Final = frozenset({62, 64})
-"""OpenSSL's codes for a certificate that is trusted, and not that of the name or address connected to."""
 
 
 def require_known_tls(options: Mapping[str, str]) -> None:
@@ -105,13 +103,7 @@ def _in_users_folder(name: str) -> str | None:
 
 def tls_problem(error: BaseException | None) -> str | None:
     """Why there is no TLS, without the host's name; None if a connection failed for another reason."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in _OTHER_HOST:
-            return "the database server's certificate is for another host name"
-        return f"the database server's certificate is not trusted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return f"TLS to the database server fails: {error.reason or 'the driver gives no reason'}"
     # The driver has no class of its own for this one; the network's are subclasses.
     if type(error) is ConnectionError and "rejected SSL upgrade" in str(error):
         return "the database server speaks no TLS, and the URL's sslmode asks for it"
-    return None
+    return tls_failure(error, "the database server's")

@@ -8,6 +8,7 @@ from typing import Final
 from redis import exceptions
 
 from durable_memory.domain.errors import DomainError, Reason
+from durable_memory.tls_failure import tls_failure
 
 LOST: Final = (exceptions.ConnectionError, exceptions.TimeoutError, TimeoutError, OSError)
 """The connection is gone, cannot be made or stays silent. Whether a call was executed cannot be told from these."""
@@ -30,9 +31,6 @@ _PASSING: Final = (exceptions.BusyLoadingError, exceptions.TryAgainError, except
 
 _REFUSED_CODES: Final = ("NOREPLICAS", "MISCONF", "BUSY", "UNKILLABLE", "NOAUTH", "DENIED")
 """Words that open an answer and have no exception of their own in the driver."""
-
-_OTHER_HOST: Final = frozenset({62, 64})
-"""OpenSSL's codes for a certificate that is trusted, and not that of the name or address connected to."""
 
 
 def is_unanswered(error: Exception) -> bool:
@@ -76,13 +74,7 @@ def tls_problem(error: BaseException) -> str | None:
     """Why there is no TLS, without the host's name; None if it is something else."""
     # The driver wraps what it meets.
     met = error if isinstance(error, ssl.SSLError) else error.__cause__ or error.__context__
-    if isinstance(met, ssl.SSLCertVerificationError):
-        if met.verify_code in _OTHER_HOST:
-            return "its certificate is for another host name"
-        return f"its certificate is not trusted: {met.verify_message}"
-    if isinstance(met, ssl.SSLError):
-        return f"TLS fails: {met.reason or 'the driver gives no reason'}"
-    return None
+    return tls_failure(met, "its")
 
 
 def _code(error: Exception) -> str:
